@@ -1,0 +1,1 @@
+"""The numcodecs backend of chunkwright."""

@@ -1,0 +1,1 @@
+"""Drives chunkwright plans against stores."""

@@ -1,0 +1,1 @@
+"""A zarr-python codec pipeline on chunkwright."""

@@ -1,0 +1,1 @@
+"""Storage-free Zarr chunk codecs."""

@@ -1,0 +1,167 @@
+"""Encoded bytes of many chunks as columns: a few owners, and one row of three integers per chunk.
+
+A whole shard is one owner with thousands of rows; a batch of separate objects is as many owners as
+rows. Backends get the columns as they are; nothing here makes a Python object per inner chunk unless
+it is asked to (:meth:`Buffers.view`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Buffer, Iterator, Sequence
+from typing import Self
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ("Buffers",)
+
+MISSING = -1
+
+
+@attrs.frozen(eq=False)
+class Buffers:
+    """Encoded chunks of a batch, columnar.
+
+    Parameters
+    ----------
+    owners
+        Objects that support the buffer protocol, C-contiguous.
+    source
+        int64, shape ``(n,)``: the owner of each row.
+    offset
+        int64, shape ``(n,)``: first byte of each row within its owner, or -1 for a missing chunk.
+    length
+        int64, shape ``(n,)``: bytes of each row.
+
+    Examples
+    --------
+    >>> rows = Buffers.of([b"ab", None, b"c"])
+    >>> len(rows), rows.view(0).tobytes(), rows.view(1)
+    (3, b'ab', None)
+    """
+
+    owners: tuple[Buffer, ...]
+    source: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    length: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, items: Sequence[Buffer | None]) -> Self:
+        """Make one row per item, each its own owner.
+
+        Parameters
+        ----------
+        items
+            Bytes-like objects; None for a missing chunk.
+
+        Returns
+        -------
+        Self
+            One row per item, in order.
+        """
+        owners = tuple(b"" if item is None else item for item in items)
+        length = np.fromiter((memoryview(owner).nbytes for owner in owners), np.int64, len(owners))
+        missing = np.fromiter((item is None for item in items), bool, len(owners))
+        offset = np.where(missing, MISSING, 0).astype(np.int64)
+        return cls(owners, np.arange(len(owners), dtype=np.int64), offset, length)
+
+    @classmethod
+    def within(cls, owner: Buffer, offset: NDArray[np.int64], length: NDArray[np.int64]) -> Self:
+        """Make rows that all lie in one owner, as the inner chunks of a shard do.
+
+        Parameters
+        ----------
+        owner
+            The bytes.
+        offset, length
+            int64, shape ``(n,)``; offset -1 for a missing chunk.
+
+        Returns
+        -------
+        Self
+            One row per offset.
+        """
+        return cls((owner,), np.zeros(len(offset), np.int64), offset, length)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Buffers]) -> Self:
+        """Put the rows of several batches one after the other.
+
+        Parameters
+        ----------
+        parts
+            Batches, at least one.
+
+        Returns
+        -------
+        Self
+            All rows, in order.
+        """
+        shift = np.cumsum([0] + [len(part.owners) for part in parts[:-1]])
+        return cls(
+            tuple(owner for part in parts for owner in part.owners),
+            np.concatenate([part.source + by for part, by in zip(parts, shift, strict=True)]),
+            np.concatenate([part.offset for part in parts]),
+            np.concatenate([part.length for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which rows are missing, shape ``(n,)``."""
+        return self.offset < 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows together."""
+        return int(self.length[~self.missing].sum())
+
+    def take(self, rows: NDArray[np.int64]) -> Buffers:
+        """Select rows; owners are kept.
+
+        Parameters
+        ----------
+        rows
+            int64, the rows to keep, in order.
+
+        Returns
+        -------
+        Buffers
+            The selected rows.
+        """
+        return attrs.evolve(self, source=self.source[rows], offset=self.offset[rows], length=self.length[rows])
+
+    def view(self, row: int) -> memoryview | None:
+        """Return the bytes of one row without a copy.
+
+        Parameters
+        ----------
+        row
+            Which row.
+
+        Returns
+        -------
+        memoryview or None
+            Its bytes (format ``B``), or None when the chunk is missing.
+        """
+        offset = int(self.offset[row])
+        if offset < 0:
+            return None
+        owner = memoryview(self.owners[int(self.source[row])]).cast("B")
+        return owner[offset : offset + int(self.length[row])]
+
+    def views(self) -> Iterator[memoryview | None]:
+        """Yield the bytes of each row without a copy, None for missing ones.
+
+        Yields
+        ------
+        memoryview or None
+            One per row, in order.
+        """
+        owners = [memoryview(owner).cast("B") for owner in self.owners]
+        columns = zip(self.source.tolist(), self.offset.tolist(), self.length.tolist(), strict=True)
+        for source, offset, length in columns:
+            yield None if offset < 0 else owners[source][offset : offset + length]

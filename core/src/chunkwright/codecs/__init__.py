@@ -1,0 +1,1 @@
+"""Codec metadata, one module a codec."""
