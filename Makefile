@@ -1,0 +1,69 @@
+# `make demo` shows what chunkwright does on a real volume; `make test` runs every test. Both set up .venv first.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-own test-doctest test-zarr zarr-suite lint format types imports docstrings docs rust check clean setup
+SHELL := bash
+
+BIN := .venv/bin
+PYTHON := $(BIN)/python
+WORKERS ?= 2
+PACKAGES := chunkwright chunkwright_numcodecs chunkwright_rust chunkwright_store chunkwright_zarr
+CARGO := CARGO_TARGET_DIR=$(CURDIR)/target PYO3_PYTHON=$(CURDIR)/$(PYTHON) cargo
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup: ## Make .venv with everything that tests need
+	@bash tools/setup.sh test
+
+demo: ## Read and write a real volume under every pipeline, compare, and print times
+	@bash tools/setup.sh demo
+	$(PYTHON) examples/demo.py
+
+test: test-own test-doctest test-zarr ## Run our tests, the doctests, and zarr's own tests under our pipeline
+
+test-own: setup ## Run our tests, with branch coverage of the core
+	$(PYTHON) -m pytest -n $(WORKERS) --cov --cov-report=term tests
+
+test-doctest: setup ## Run the examples in docstrings
+	$(PYTHON) -m pytest --doctest-modules --pyargs $(PACKAGES)
+
+test-zarr: setup ## Run zarr's codec, indexing and pipeline tests under our pipeline
+	$(PYTHON) tools/zarr_suite.py --workers $(WORKERS)
+
+zarr-suite: setup ## Run all of zarr's tests under our pipeline
+	$(PYTHON) tools/zarr_suite.py --workers $(WORKERS) --all
+
+lint: setup ## Check style and spelling
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+
+format: setup ## Format Python and Rust
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(CARGO) fmt --all
+
+types: setup ## Check types, and the stub of the native module
+	$(BIN)/mypy
+	$(PYTHON) -m mypy.stubtest chunkwright_rust._native
+
+imports: setup ## Check who may import whom
+	$(BIN)/lint-imports
+
+docstrings: setup ## Check the docstrings of public names
+	$(PYTHON) tools/check_docstrings.py $(PACKAGES)
+
+docs: setup ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+rust: setup ## Check format, lints and tests of the Rust member
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) test --locked
+
+check: lint types imports docstrings docs rust test ## Run everything that CI runs
+
+clean: ## Remove what the other targets made
+	rm -rf .venv .work target site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png
+	rm -f adapters/rust/python/chunkwright_rust/_native*.so

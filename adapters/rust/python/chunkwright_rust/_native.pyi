@@ -1,0 +1,2 @@
+def version() -> str:
+    """Return the version of the native code."""
