@@ -89,7 +89,7 @@ build_rust() {
     say "compiling the Rust member"
     install --group rust
     CARGO_TARGET_DIR=$PWD/target PYO3_PYTHON=$PWD/$python VIRTUAL_ENV=$PWD/$venv \
-        "$venv/bin/maturin" develop --release --locked --quiet --manifest-path adapters/rust/Cargo.toml
+        "$venv/bin/maturin" develop --release --locked --quiet --manifest-path adapters/rust/Cargo.toml >&2
     stamp rust "$inputs"
 }
 

@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn the_version_has_three_numbers() {
-        let numbers = VERSION.split('.').map(str::parse::<u32>);
-        assert_eq!(numbers.filter(Result::is_ok).count(), 3);
+        let numbers: Result<Vec<u32>, _> = VERSION.split('.').map(str::parse).collect();
+        assert_eq!(numbers.map(|numbers| numbers.len()), Ok(3));
     }
 }
