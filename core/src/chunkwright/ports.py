@@ -85,6 +85,8 @@ class Step:
         Bytes on its encoded side: what decoding is given.
     kernel
         What the backend said would run it.
+    max_bytes
+        Most bytes that decoding may make when ``decoded_size`` sets no bound.
     """
 
     codec: Codec
@@ -93,6 +95,7 @@ class Step:
     decoded_size: Size
     encoded_size: Size
     kernel: str = ""
+    max_bytes: int = 2**31
 
 
 @attrs.frozen(eq=False)

@@ -36,6 +36,9 @@ type Ints = NDArray[np.int64]
 
 UNKNOWN = -1
 
+FEW = 8
+"""Up to so many pairs, plain Python is faster than a dozen calls of NumPy."""
+
 
 @attrs.frozen(eq=False)
 class _Axis:
@@ -131,6 +134,10 @@ def entries_of_pairs(
     >>> entries.start.tolist(), entries.count.tolist(), entries.out_start.tolist(), entries.axes
     ([[1, 0]], [[2, 1]], [[4]], (0, -1))
     """
+    if len(selections) <= FEW and not drop_axes:
+        entries = _few_boxes(selections, out_selections, shape, out_shape)
+        if entries is not None:
+            return entries
     chunk_axes = _side(selections, shape, len(shape))
     out_axes = _side(out_selections, out_shape, None if out_shape is None else len(out_shape))
     points = sum(axis.runs is not None and not axis.across for axis in chunk_axes) > 1
@@ -143,6 +150,67 @@ def entries_of_pairs(
     entries = _joined(chunk_axes, out_axes, rows=len(selections), points=points)
     check_entries(entries, shape, out_shape)
     return entries
+
+
+def _few_boxes(
+    selections: Sequence[Any], out_selections: Sequence[Any], shape: tuple[int, ...], out_shape: tuple[int, ...] | None
+) -> Entries | None:
+    """The commonest case, a few plain boxes inside their arrays; None when it is anything else."""
+    rows = []
+    axes: tuple[int, ...] | None = None
+    for selection, out_selection in zip(selections, out_selections, strict=True):
+        box = _plain_box(selection, out_selection, shape, out_shape)
+        if box is None or (axes is not None and box[0] != axes):
+            return None
+        axes = box[0]
+        rows.append(box[1:])
+    starts, counts, steps, out_starts = (np.array(column, np.int64).reshape(len(rows), -1) for column in zip(*rows, strict=True))
+    return Entries(
+        chunk=np.arange(len(rows), dtype=np.int64),
+        start=starts,
+        count=counts,
+        step=steps,
+        out_start=out_starts,
+        out_step=np.ones(out_starts.shape, np.int64),
+        axes=axes or (),
+        lists=(None,) * starts.shape[1],
+        out_lists=(None,) * out_starts.shape[1],
+    )
+
+
+type _Box = tuple[tuple[int, ...], list[int], list[int], list[int], list[int]]
+
+
+def _plain_box(selection: Any, out_selection: Any, shape: tuple[int, ...], out_shape: tuple[int, ...] | None) -> _Box | None:
+    """Axes, start, count and step on the chunk's side, and start on the caller's side."""
+    if type(selection) is not tuple or type(out_selection) is not tuple or len(selection) != len(shape):
+        return None
+    axes, start, count, step, out_start = [], [], [], [], []
+    out = 0
+    for item, extent in zip(selection, shape, strict=True):
+        if type(item) is int and 0 <= item < extent:
+            axes.append(-1)
+            first, taken, by = item, 1, 1
+        elif type(item) is slice and out < len(out_selection) and type(out_selection[out]) is slice:
+            first, stop, by = item.start, item.stop, item.step or 1
+            place = out_selection[out]
+            ends = first, stop, by, place.start, place.stop
+            if not all(type(end) is int and end >= 0 for end in ends) or stop > extent or place.step not in (None, 1):
+                return None
+            taken = max(-((first - stop) // by), 0)
+            if place.stop - place.start != taken or (out_shape is not None and place.stop > out_shape[out]):
+                return None
+            axes.append(out)
+            out_start.append(place.start)
+            out += 1
+        else:
+            return None
+        start.append(first)
+        count.append(taken)
+        step.append(by)
+    if out != len(out_selection) or (out_shape is not None and len(out_shape) != out):
+        return None
+    return tuple(axes), start, count, step, out_start
 
 
 def out_extents(entries: Entries) -> tuple[int, ...]:
