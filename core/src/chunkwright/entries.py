@@ -21,8 +21,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkwright.errors import SelectionError
-
 __all__ = ("Entries", "IndexList")
 
 
@@ -359,35 +357,3 @@ class Entries:
         extent = np.array(shape, np.int64).reshape(1, -1)
         exact = (self.start == 0) & (self.count == extent) & ((self.step == 1) | (extent == 1))
         return exact.all(axis=1)
-
-
-def check_entries(entries: Entries, shape: tuple[int, ...]) -> None:
-    """Make sure that every entry lies within its chunk.
-
-    Parameters
-    ----------
-    entries
-        The selections.
-    shape
-        Shape of the chunks.
-
-    Raises
-    ------
-    SelectionError
-        When an entry has another number of axes, a step below 1, or an index outside the chunk.
-    """
-    if entries.ndim != len(shape):
-        raise SelectionError("wrong number of axes", expected=len(shape), found=entries.ndim)
-    extent = np.array(shape, np.int64).reshape(1, -1)
-    last = entries.start + (entries.count - 1) * entries.step
-    outside = (entries.start < 0) | (last >= extent) | (entries.step < 1)
-    bad = (outside & (entries.count > 0)) | (entries.count < 0)
-    for axis, runs in enumerate(entries.lists):
-        if runs is not None:
-            bad[:, axis] = False
-            if ((runs.values < 0) | (runs.values >= shape[axis])).any():
-                raise SelectionError("an index is outside the chunk", expected=f"0 to {shape[axis] - 1} on axis {axis}")
-    if bad.any():
-        row = int(bad.any(axis=1).argmax())
-        found = (entries.start[row].tolist(), entries.count[row].tolist(), entries.step[row].tolist())
-        raise SelectionError("a box is outside the chunk", position=int(entries.chunk[row]), expected=shape, found=found)

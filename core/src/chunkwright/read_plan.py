@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from chunkwright import execute
 from chunkwright.buffers import MISSING, Buffers
-from chunkwright.entries import Entries, check_entries, ragged_positions
+from chunkwright.entries import Entries, ragged_positions
 from chunkwright.errors import PlanError, ShardIndexError
 from chunkwright.execute import Calls, positions, run_calls
 from chunkwright.grid import split
 from chunkwright.needs import NEED, RANGE, SUFFIX, WHOLE
+from chunkwright.selection import check_entries
 from chunkwright.shard_format import locate
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Buffer, Sequence
-from typing import Any
 
 import attrs
 import numpy as np

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from chunkwright import execute
 from chunkwright.buffers import MISSING, Buffers
-from chunkwright.entries import Entries, check_entries, ragged_positions
+from chunkwright.entries import Entries, ragged_positions
 from chunkwright.errors import PlanError
 from chunkwright.execute import Calls, positions, run_calls
 from chunkwright.grid import split
 from chunkwright.needs import NEED, WHOLE
 from chunkwright.read_plan import item_bytes
+from chunkwright.selection import check_entries
 
 if TYPE_CHECKING:
     from chunkwright.prepared import PreparedChain
