@@ -1,0 +1,7 @@
+"""The fixture ``pipeline``: our pipeline with each installed backend."""
+
+from __future__ import annotations
+
+from tests.support.pipelines import pipeline
+
+__all__ = ("pipeline",)

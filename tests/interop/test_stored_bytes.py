@@ -1,0 +1,85 @@
+"""What we store equals what zarr-python's default pipeline stores, byte for byte: same libraries, same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from zarr.codecs import BytesCodec, ShardingCodec, ZstdCodec
+from zarr.storage import MemoryStore
+
+from tests.interop.layouts import LAYOUTS, SHARDED, Layout
+from tests.support.pipelines import DEFAULT, Pipeline
+
+pytestmark = pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec:UserWarning")
+
+type Writes = Callable[[Any], None]
+
+
+def _stored(create: Callable[[Any], Any], writes: Writes) -> dict[str, bytes]:
+    store = MemoryStore()
+    writes(create(store))
+    return {key: value.to_bytes() for key, value in store._store_dict.items()}
+
+
+def _assert_same_objects(pipeline: Pipeline, create: Callable[[Any], Any], writes: Writes) -> None:
+    with pipeline.use():
+        ours = _stored(create, writes)
+    with Pipeline(DEFAULT).use():
+        zarrs_own = _stored(create, writes)
+    assert ours.keys() == zarrs_own.keys()
+    assert [key for key in ours if ours[key] != zarrs_own[key]] == []
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_whole_writes_store_what_zarr_stores(pipeline: Pipeline, layout: Layout) -> None:
+    _assert_same_objects(pipeline, layout.create, lambda array: array.__setitem__(..., layout.data()))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_partial_writes_store_what_zarr_stores(pipeline: Pipeline, layout: Layout) -> None:
+    def writes(array: Any) -> None:
+        array[3:6, 7:10] = 9
+        array[...] = layout.data()
+        array[12, ::5] = 7
+        array[0:4, 0:8] = 3
+        array.oindex[[1, 7, 12], [0, 3, 21]] = np.arange(9).reshape(3, 3)
+
+    _assert_same_objects(pipeline, layout.create, writes)
+
+
+@pytest.mark.parametrize("layout", [*SHARDED, LAYOUTS[0]], ids=str)
+def test_empty_chunks_are_kept_as_zarr_keeps_them(pipeline: Pipeline, layout: Layout) -> None:
+    def create(store: Any) -> Any:
+        return zarr.create_array(
+            store,
+            shape=layout.shape,
+            dtype=layout.dtype,
+            fill_value=3,
+            config={"write_empty_chunks": True},
+            **layout.options,
+        )
+
+    def writes(array: Any) -> None:
+        array[2:7, 3:12] = 3
+        array[...] = layout.data()
+        array[0:4, 0:8] = 3
+
+    _assert_same_objects(pipeline, create, writes)
+
+
+@pytest.mark.parametrize("order", ["morton", "lexicographic", "colexicographic"])
+def test_inner_chunks_lie_in_the_order_that_was_asked_for(pipeline: Pipeline, order: Any) -> None:
+    def create(store: Any) -> Any:
+        inner = ShardingCodec(chunk_shape=(1, 2), codecs=[BytesCodec(), ZstdCodec()], subchunk_write_order=order)
+        outer = ShardingCodec(chunk_shape=(2, 4), codecs=[inner], subchunk_write_order=order)
+        return zarr.create_array(store, shape=(9, 13), chunks=(6, 8), dtype="i4", serializer=outer, compressors=None)
+
+    def writes(array: Any) -> None:
+        array[...] = np.arange(117).reshape(9, 13)
+        array[1:4, 2:9] = -1
+
+    _assert_same_objects(pipeline, create, writes)
