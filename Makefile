@@ -55,7 +55,7 @@ docstrings: setup ## Check the docstrings of public names
 	$(PYTHON) tools/check_docstrings.py $(PACKAGES)
 
 docs: setup ## Build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 rust: setup ## Check format, lints and tests of the Rust member
 	$(CARGO) fmt --all --check

@@ -47,13 +47,13 @@ make_venv() {
     "$found" -m venv "$venv"
 }
 
-# uv is much the faster installer; where it cannot reach the index as pip is set up to, pip does the same.
+# uv is much the faster installer; where it is not to be had, or cannot reach what pip is set up to reach, pip installs.
 install() {
-    "$venv/bin/uv" pip install --quiet --python "$python" "$@" || {
-        say "uv could not install; trying pip"
-        "$python" -m pip install --quiet --upgrade 'pip>=25.1'
-        "$python" -m pip install --quiet "$@"
-    }
+    [[ -x $venv/bin/uv ]] || "$python" -m pip install --quiet "$uv_pin" || true
+    if [[ -x $venv/bin/uv ]] && "$venv/bin/uv" pip install --quiet --python "$python" "$@"; then return; fi
+    say "uv could not install; trying pip"
+    "$python" -m pip install --quiet --upgrade 'pip>=25.1'
+    "$python" -m pip install --quiet "$@"
 }
 
 install_python_packages() {
@@ -61,7 +61,6 @@ install_python_packages() {
     inputs=$(hash_of pyproject.toml tools/setup.sh core/pyproject.toml adapters/*/pyproject.toml)
     fresh "$goal" "$inputs" && return
     say "installing packages for '$goal'"
-    [[ -x $venv/bin/uv ]] || "$python" -m pip install --quiet "$uv_pin"
     install --group "$goal" -e core -e adapters/numcodecs -e adapters/store_bridge -e adapters/zarr_python
     install --no-deps --group volume
     stamp "$goal" "$inputs"

@@ -27,9 +27,8 @@ def source_of(distribution: str) -> Path:
 
 def project_table(distribution: str) -> dict[str, Any]:
     """Return the ``[project]`` table of a distribution."""
-    table: dict[str, Any] = tomllib.loads((DISTRIBUTIONS[distribution] / "pyproject.toml").read_text("utf-8"))[
-        "project"
-    ]
+    document = tomllib.loads((DISTRIBUTIONS[distribution] / "pyproject.toml").read_text("utf-8"))
+    table: dict[str, Any] = document["project"]
     return table
 
 

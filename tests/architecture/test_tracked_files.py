@@ -12,9 +12,8 @@ from tests.architecture.repository import ROOT, tracked_files
 # Put together here so that this file does not contain what it looks for.
 FOLDERS = "|".join(["home", "Users", "root", "work", "opt"])
 MACHINE_PATH = re.compile(rf"(?<![\w.$*}}\])/-])/(?:{FOLDERS})/\w")
-REGISTRY_HOSTS = re.compile(
-    "|".join(re.escape(".".join(parts)) for parts in (("pypi", "org"), ("pythonhosted", "org")))
-)
+HOSTS = [".".join(parts) for parts in (("pypi", "org"), ("pythonhosted", "org"))]
+REGISTRY_HOSTS = re.compile("|".join(map(re.escape, HOSTS)))
 
 LARGEST = 500_000
 

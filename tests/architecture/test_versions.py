@@ -6,9 +6,9 @@ import importlib.metadata
 import re
 import tomllib
 
-import chunkwright_rust
 import pytest
 
+import chunkwright_rust
 from tests.architecture.repository import DISTRIBUTIONS, ROOT, project_table
 
 VERSION = project_table("chunkwright")["version"]

@@ -13,8 +13,10 @@ import pytest
 
 __all__ = ("pytest_collection_modifyitems", "read_expected")
 
+EXPECTED = Path(__file__).with_name("expected.txt")
 
-def read_expected(path: Path = Path(__file__).with_name("expected.txt")) -> dict[str, str]:
+
+def read_expected(path: Path = EXPECTED) -> dict[str, str]:
     """Read the list of tests that are expected to fail.
 
     Parameters
