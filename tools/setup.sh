@@ -93,13 +93,14 @@ build_rust() {
 }
 
 [[ $goal == demo || $goal == test ]] || die "unknown goal '$goal'; use demo or test"
+reason=$(missing_for_rust)
+if [[ -n $reason && $goal == test ]]; then
+    die "$reason; the Rust parts cannot be tested without it"
+fi
 make_venv
 install_python_packages
-reason=$(missing_for_rust)
 if [[ -z $reason ]]; then
     build_rust
-elif [[ $goal == demo ]]; then
-    say "$reason; going on with the numcodecs backend alone"
 else
-    die "$reason; the Rust parts cannot be tested without it"
+    say "$reason; going on with the numcodecs backend alone"
 fi
