@@ -136,8 +136,8 @@ def _hex_float(value: str, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _complex(value: Any, dtype: np.dtype[Any], zarr_format: int) -> NDArray[Any]:
     part = np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}")
-    parts = value if isinstance(value, list | tuple) else [value, 0.0]
-    if len(parts) != 2:
+    parts = [value, 0.0] if isinstance(value, int | float) else value
+    if not isinstance(parts, list | tuple) or len(parts) != 2:
         raise UnfitValueError(f"{value!r} is not a pair of numbers")
     array = np.empty((), dtype)
     array.real = _float(parts[0], part, zarr_format)

@@ -172,7 +172,9 @@ def _decode_shards(shard: Shard, buffers: Buffers, max_workers: int | None) -> C
 
 def _one_whole(shape: tuple[int, ...]) -> Entries:
     zeros = np.zeros((1, len(shape)), np.int64)
-    return Entries.boxes(chunk=np.zeros(1, np.int64), start=zeros, count=np.array([shape], np.int64).reshape(1, -1), out_start=zeros)
+    return Entries.boxes(
+        chunk=np.zeros(1, np.int64), start=zeros, count=np.array([shape], np.int64).reshape(1, -1), out_start=zeros
+    )
 
 
 def _decode_shards_into(
@@ -541,5 +543,3 @@ def _rows(data: Any) -> Buffers:
 
 def _items(data: Any) -> list[Any | None]:
     return list(data.views()) if isinstance(data, Buffers) else list(data)
-
-

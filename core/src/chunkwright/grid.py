@@ -81,7 +81,10 @@ def split(entries: Entries, inner: tuple[int, ...], grid: tuple[int, ...]) -> Sp
     ([0, 1], [1, 0], [0, 3])
     """
     groups = _groups(entries)
-    segments = [_cut_lists(entries, axes, inner) if _has_list(entries, axes) else _cut_box(entries, axes[0], inner[axes[0]]) for axes in groups]
+    segments = [
+        _cut_lists(entries, axes, inner) if _has_list(entries, axes) else _cut_box(entries, axes[0], inner[axes[0]])
+        for axes in groups
+    ]
     rows, picks = _multiply([part.per_entry for part in segments], len(entries))
     cell = _flat_cells(groups, segments, picks, grid, len(rows))
     parts = _assemble(entries, groups, segments, rows, picks)
@@ -195,7 +198,7 @@ def _assemble(
         out = entries.axes[axes[0]]
         if part.values is None or part.positions is None:
             start[:, axes[0]], count[:, axes[0]] = part.local[pick], counts
-            positions = part.first[pick] if entries.out_lists[out] is None else None
+            positions = part.first[pick] if out < 0 or entries.out_lists[out] is None else None
             ragged = None
         else:
             ragged = ragged_positions(part.first[pick], counts)
@@ -224,7 +227,9 @@ def _assemble(
     )
 
 
-def _out_run(entries: Entries, out: int, rows: NDArray[np.int64], counts: NDArray[np.int64], where: NDArray[np.int64]) -> IndexList:
+def _out_run(
+    entries: Entries, out: int, rows: NDArray[np.int64], counts: NDArray[np.int64], where: NDArray[np.int64]
+) -> IndexList:
     """Places along one out axis of the elements at positions ``where`` of each row's selection."""
     runs = entries.out_lists[out]
     per_value = np.repeat(rows, counts)

@@ -452,9 +452,7 @@ def _permutation(head: Sequence[Step], ndim: int) -> tuple[int, ...] | None:
     return order
 
 
-def _prepare_shard(
-    codec: ShardingIndexed, spec: ChunkSpec, backends: Sequence[Backend], max_chunk_bytes: int
-) -> Shard:
+def _prepare_shard(codec: ShardingIndexed, spec: ChunkSpec, backends: Sequence[Backend], max_chunk_bytes: int) -> Shard:
     inner_shape = codec.chunk_shape
     fits = len(inner_shape) == spec.ndim and all(
         inner > 0 and outer % inner == 0 for outer, inner in zip(spec.shape, inner_shape, strict=True)
