@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.plans import CHAINS, DATA, LITTLE, SELECTIONS, Objects, expected, prepared, sharding
 
 from chunkwright import CorruptChunkError, Entries, PlanError, SelectionError, ShardIndexError, entries_of, split
 from chunkwright.needs import RANGE, SUFFIX, WHOLE
+from tests.support.plans import CHAINS, DATA, LITTLE, SELECTIONS, Objects, expected, prepared, sharding
 
 
 @pytest.mark.parametrize("selection", SELECTIONS, ids=str)

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.plans import LITTLE, Objects, prepared, sharding
-from tests.support.plans import CHAINS, DATA, SELECTIONS, expected
 
 from chunkwright import CorruptChunkError, Entries, PlanError
+from tests.support.plans import CHAINS, DATA, LITTLE, SELECTIONS, Objects, expected, prepared, sharding
 
 
 def assign(data: np.ndarray, selection: Any, value: Any) -> None:
