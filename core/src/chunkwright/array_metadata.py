@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 
 from chunkwright.chain import BoundChain, CodecChain
 from chunkwright.codecs import (
@@ -38,16 +37,8 @@ __all__ = ("from_array_metadata", "v2_chain")
 
 _OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "pickle", "json2", "msgpack2")
 
-# The option that says what the codec takes the decoded array for.
-_DECODED_DTYPE = {
-    "astype": "decode_dtype",
-    "categorize": "dtype",
-    "delta": "dtype",
-    "fixedscaleoffset": "dtype",
-    "quantize": "dtype",
-}
-
-# These store the shape of the array, which for order F is not the one that a transposed chunk has.
+# These store the shape of the array, which is not that of a transposed chunk (order F), nor that of a chunk without
+# axes, which codecs are given as one element.
 _STORES_SHAPE = ("json2", "msgpack2", "pickle", "zfpy")
 
 _AUTO_SHUFFLE, _BYTE_SHUFFLE, _BIT_SHUFFLE = -1, 1, 2
@@ -207,11 +198,12 @@ def v2_chain(
 
     Examples
     --------
+    >>> import numpy as np
     >>> chain = v2_chain(None, {"id": "zstd", "level": 1}, order="F", ndim=2, dtype=DataType(np.dtype("<i4")))
     >>> [codec.name for codec in chain.codecs]
     ['transpose', 'bytes', 'numcodecs.zstd']
     """
-    layout = _Layout(ChunkSpec((1,) * ndim, dtype, FillValue.of(dtype, None)), order == "F" and ndim > 1)
+    layout = _Layout(ChunkSpec((1,) * ndim, dtype, FillValue.of(dtype, None)), order)
     for config in (*(filters or ()), *([] if compressor is None else [compressor])):
         codec = _v2_codec(config)
         if codec is None or not layout.append(codec):
@@ -237,9 +229,10 @@ def _v2_codec(config: Mapping[str, Any]) -> Codec | None:
 class _Layout:
     """A chain while codecs are added to it, with what the last of them makes."""
 
-    def __init__(self, spec: ChunkSpec, transposed: bool) -> None:
-        self._codecs: list[Codec] = [Transpose(order=tuple(reversed(range(spec.ndim))))] if transposed else []
-        self._transposed = transposed
+    def __init__(self, spec: ChunkSpec, order: str) -> None:
+        self._transposed = order == "F" and spec.ndim > 1
+        self._codecs: list[Codec] = [Transpose(order=tuple(reversed(range(spec.ndim))))] if self._transposed else []
+        self._has_axes = spec.ndim > 0
         self._spec: ChunkSpec | None = spec
         # Blosc looks at the elements of what it is given: those of an array, or single bytes.
         self._element = 1
@@ -261,8 +254,10 @@ class _Layout:
         return CodecChain.from_codecs(self._codecs)
 
     def _append_array_array(self, codec: NumcodecsArrayArray) -> bool:
-        if self._spec is None or not _fits(codec, self._spec.dtype):
+        if self._spec is None or not _fits(codec, self._spec):
             return False
+        if self._transposed and codec.codec_name == "bitround":
+            return False  # numcodecs copies to order C, and Zarr v2 stores just that
         self._codecs.append(codec)
         self._spec = codec.encoded_spec(self._spec)
         return True
@@ -270,7 +265,8 @@ class _Layout:
     def _append_array_bytes(self, codec: Codec) -> bool:
         if self._spec is None:
             return False
-        if self._transposed and isinstance(codec, NumcodecsArrayBytes) and codec.codec_name in _STORES_SHAPE:
+        stores_shape = isinstance(codec, NumcodecsArrayBytes) and codec.codec_name in _STORES_SHAPE
+        if stores_shape and (self._transposed or not self._has_axes):
             return False
         holds = {"vlen-utf8": "string", "vlen-bytes": "bytes", "numcodecs.vlen-array": "object"}.get(codec.name)
         if holds is not None and holds != self._spec.dtype.variable:
@@ -298,14 +294,15 @@ class _Layout:
         return True
 
 
-def _fits(codec: NumcodecsArrayArray, dtype: DataType) -> bool:
+def _fits(codec: NumcodecsArrayArray, spec: ChunkSpec) -> bool:
     """Whether a codec takes the array for what it is; numcodecs reinterprets its bytes otherwise."""
-    if codec.codec_name == "packbits":
-        return dtype.numpy == np.dtype(bool)
-    if codec.codec_name == "bitround":
-        return dtype.numpy.kind == "f"
-    option = codec.options.get(_DECODED_DTYPE[codec.codec_name])
-    return option is not None and np.dtype(option) == dtype.numpy
+    try:
+        bound = codec.bind(spec.dtype, spec.fill_value)
+    except ConfigurationError:
+        return False
+    # Zarr v2 leaves nothing out, so what binding had to fill in was broken metadata.
+    named = codec.decoded_dtype
+    return bound == codec and (named is None or named == spec.dtype.numpy)
 
 
 def _blosc(codec: NumcodecsBytesBytes, element: int) -> NumcodecsBytesBytes:

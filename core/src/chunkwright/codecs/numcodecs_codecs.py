@@ -33,8 +33,14 @@ _CHECKSUMS = ("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3")
 
 _DTYPE_OPTIONS = ("astype", "decode_dtype", "dtype", "encode_dtype")
 
-# The option that names the data type of the decoded array, where zarr fills it in.
-_DECODED_DTYPE = {"astype": "decode_dtype", "fixedscaleoffset": "dtype", "quantize": "dtype"}
+# The option that names the data type of the decoded array. Where it may be left out, zarr fills it in.
+_DECODED_DTYPE = {
+    "astype": "decode_dtype",
+    "categorize": "dtype",
+    "delta": "dtype",
+    "fixedscaleoffset": "dtype",
+    "quantize": "dtype",
+}
 
 # The option that names the data type of the encoded array.
 _ENCODED_DTYPE = {
@@ -44,6 +50,12 @@ _ENCODED_DTYPE = {
     "fixedscaleoffset": "astype",
     "quantize": "astype",
 }
+
+
+# Kinds of NumPy data types that a codec is made for; no entry for those of a fixed number of bytes.
+_KINDS = {"bitround": "f", "categorize": "UOT", "packbits": "b", "quantize": "f"}
+
+_FIXED = "biufcmMSUV"
 
 
 @attrs.frozen(kw_only=True)
@@ -122,6 +134,12 @@ class NumcodecsArrayArray(_Numcodecs, ArrayArrayCodec):
     ('numcodecs.delta', dtype('int16'))
     """
 
+    @property
+    def decoded_dtype(self) -> np.dtype[Any] | None:
+        """What the options say of the data type of the decoded array, None when they say nothing."""
+        value = self.options.get(_DECODED_DTYPE.get(self.codec_name, ""))
+        return None if value is None else np.dtype(value)
+
     def bind(self, dtype: DataType, fill_value: FillValue) -> Self:
         """Fill in the data type of the decoded array where it may be left out.
 
@@ -138,11 +156,12 @@ class NumcodecsArrayArray(_Numcodecs, ArrayArrayCodec):
         Raises
         ------
         ConfigurationError
-            When elements vary in length.
+            When the codec is not made for this data type.
         """
+        kinds = _KINDS.get(self.codec_name, _FIXED)
+        if dtype.numpy.kind not in kinds:
+            raise ConfigurationError(f"cannot encode {dtype.variable or dtype.numpy}", codec=self.name)
         option = _DECODED_DTYPE.get(self.codec_name)
-        if dtype.variable and self.codec_name != "categorize":
-            raise ConfigurationError(f"cannot encode elements of variable length ({dtype.variable})", codec=self.name)
         if option is None or self.options.get(option) is not None:
             return self
         return attrs.evolve(self, options=self.options.with_value(option, str(dtype.numpy)))
