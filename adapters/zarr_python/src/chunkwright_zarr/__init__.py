@@ -11,9 +11,10 @@ from zarr.registry import register_pipeline
 
 from chunkwright_zarr.config import use
 from chunkwright_zarr.counters import counters
+from chunkwright_zarr.explain import ArrayExplanation, ExplainedPath, explain
 from chunkwright_zarr.pipeline import CodecPipeline
 
-__all__ = ("CodecPipeline", "counters", "use")
+__all__ = ("ArrayExplanation", "CodecPipeline", "ExplainedPath", "counters", "explain", "use")
 
 # zarr looks a pipeline up by module and qualified name, so it must not be called by where it happens to lie.
 CodecPipeline.__module__ = __name__

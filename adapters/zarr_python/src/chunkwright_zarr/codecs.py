@@ -19,14 +19,14 @@ from typing import Any, cast
 
 import zarr.codecs as zc
 import zarr.codecs.numcodecs as zn
-from chunkwright.array_metadata import v2_chain
-from chunkwright.chain import CodecChain
-from chunkwright.codecs import Codec, ShardingIndexed, find_codec
-from chunkwright.errors import ConfigurationError
 from zarr.abc.codec import Codec as AnyZarrCodec
 from zarr.codecs._v2 import V2Codec
 from zarr.core.array_spec import ArraySpec
 
+from chunkwright.array_metadata import v2_chain
+from chunkwright.chain import CodecChain
+from chunkwright.codecs import Codec, ShardingIndexed, find_codec
+from chunkwright.errors import ConfigurationError
 from chunkwright_zarr.foreign import foreign, name_of
 from chunkwright_zarr.specs import chunk_spec
 
@@ -132,13 +132,17 @@ def _sharding(codec: zc.ShardingCodec, spec: ArraySpec, refused: frozenset[str])
     index_codecs = [_native(index) if _is_native(index, refused) else None for index in codec.index_codecs]
     inner_spec = replace(spec, shape=codec.chunk_shape)
     try:
-        return ShardingIndexed(
-            chunk_shape=codec.chunk_shape,
-            codecs=chain_of(codec.codecs, inner_spec, refused=refused),
-            index_codecs=CodecChain.from_codecs([index for index in index_codecs if index is not None]),
-            index_location=codec.index_location,
-            order=codec.subchunk_write_order,
-        ) if None not in index_codecs else None
+        return (
+            ShardingIndexed(
+                chunk_shape=codec.chunk_shape,
+                codecs=chain_of(codec.codecs, inner_spec, refused=refused),
+                index_codecs=CodecChain.from_codecs([index for index in index_codecs if index is not None]),
+                index_location=codec.index_location,
+                order=codec.subchunk_write_order,
+            )
+            if None not in index_codecs
+            else None
+        )
     except ConfigurationError:
         return None
 

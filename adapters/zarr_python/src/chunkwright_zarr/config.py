@@ -20,9 +20,10 @@ from types import TracebackType
 from typing import Any, Self
 
 import attrs
+from zarr.core.config import config
+
 from chunkwright.errors import BackendUnavailableError, ConfigurationError
 from chunkwright.ports import Backend
-from zarr.core.config import config
 
 __all__ = ("Settings", "backends_for", "max_workers", "read_settings", "use")
 
@@ -235,8 +236,8 @@ def _imported(name: str) -> Backend:
         made = next(iter(found)).load()
         backend: Backend = made() if isinstance(made, type) else made
     except Exception as error:
-        hint = f"{type(error).__name__}: {error}"
-        raise BackendUnavailableError(f"the backend {name!r} is installed but does not load", backend=name, hint=hint) from error
+        message, hint = f"the backend {name!r} is installed but does not load", f"{type(error).__name__}: {error}"
+        raise BackendUnavailableError(message, backend=name, hint=hint) from error
     return backend
 
 

@@ -11,6 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from zarr.abc.codec import GetResult
+from zarr.core.array_spec import ArraySpec
+from zarr.core.config import config
+
 from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
@@ -29,11 +34,6 @@ from chunkwright_store import (
     write_sync,
 )
 from chunkwright_store.zarr import Kind, classify, key_of, lock_keys, sink_of, source_of
-from numpy.typing import NDArray
-from zarr.abc.codec import GetResult
-from zarr.core.array_spec import ArraySpec
-from zarr.core.config import config
-
 from chunkwright_zarr.config import max_workers
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.inline import MAX_CHUNKS, is_small_selection, on_private_loop
@@ -127,7 +127,7 @@ class _Read:
 
     @property
     def is_small(self) -> bool:
-        return all(is_small_selection(chain, entries) for chain, entries in zip(self._chains, self._entries, strict=True))
+        return all(map(is_small_selection, self._chains, self._entries))
 
     def jobs(self) -> Iterator[ReadJob]:
         self.plan()

@@ -15,14 +15,14 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, cast
 
 import numpy as np
-from chunkwright.codecs import Foreign, foreign_codec
-from chunkwright.codecs._base import Kind
-from chunkwright.errors import ConfigurationError, CorruptChunkError
-from chunkwright.spec import ChunkSpec, Size, UnboundedSize
 from numpy.typing import NDArray
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec, _codec_supports_sync
 from zarr.core.array_spec import ArraySpec
 
+from chunkwright.codecs import Foreign, foreign_codec
+from chunkwright.codecs._base import Kind
+from chunkwright.errors import ConfigurationError, CorruptChunkError
+from chunkwright.spec import ChunkSpec, Size, UnboundedSize
 from chunkwright_zarr.specs import chunk_spec
 
 __all__ = ("ZarrCodec", "foreign", "name_of")
@@ -148,7 +148,8 @@ class ZarrCodec:
             return self._decode_async(items, spec)
         codec = cast(Any, self.codec)
         given = [self._encoded_in(item) for item in items]
-        return self._decoded_out([None if item is None else codec._decode_sync(item, self._spec) for item in given], spec)
+        results = [None if item is None else codec._decode_sync(item, self._spec) for item in given]
+        return self._decoded_out(results, spec)
 
     def encode_batch(self, items: Batch, spec: ChunkSpec) -> list[Item | None] | Awaitable[list[Item | None]]:
         """Encode a batch.
@@ -169,7 +170,8 @@ class ZarrCodec:
             return self._encode_async(items)
         codec = cast(Any, self.codec)
         given = [self._decoded_in(item) for item in items]
-        return self._encoded_out([None if item is None else codec._encode_sync(item, self._spec) for item in given])
+        results = [None if item is None else codec._encode_sync(item, self._spec) for item in given]
+        return self._encoded_out(results)
 
     async def _decode_async(self, items: Batch, spec: ChunkSpec) -> list[Item | None]:
         codec = cast(Any, self.codec)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import math
 
+from zarr.core import sync
+
 from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
-from zarr.core import sync
 
 __all__ = ("is_small", "is_small_selection", "on_private_loop")
 

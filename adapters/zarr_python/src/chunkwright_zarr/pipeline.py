@@ -21,7 +21,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from chunkwright.errors import SelectionError, UnsupportedCodecError
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec, GetResult
 from zarr.abc.codec import CodecPipeline as ZarrCodecPipeline
 from zarr.core.chunk_utils import evolve_codecs
@@ -34,6 +33,7 @@ from zarr.core.codec_pipeline import (
 )
 from zarr.core.config import config
 
+from chunkwright.errors import SelectionError, UnsupportedCodecError
 from chunkwright_zarr import whole
 from chunkwright_zarr.config import Settings, backends_for, read_settings
 from chunkwright_zarr.counters import count
@@ -385,9 +385,11 @@ class CodecPipeline(ZarrCodecPipeline):
             reason = "buffers outside main memory"
         if not reason:
             try:
-                return await drive_write(groups, readies, np.asarray(array), drop_axes)
+                await drive_write(groups, readies, np.asarray(array), drop_axes)
             except SelectionError:
                 reason = "a selection of an unknown form"
+            else:
+                return
         self.refuse_if_strict(reason)
         count("write", "default", reason)
         async with locks_of(batch):

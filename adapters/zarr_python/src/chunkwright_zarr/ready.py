@@ -14,18 +14,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import Literal
 
 import attrs
+from zarr.abc.codec import ArrayBytesCodecPartialDecodeMixin, ArrayBytesCodecPartialEncodeMixin, Codec
+from zarr.core.array_spec import ArraySpec
+
 from chunkwright.chain import BoundChain
 from chunkwright.codecs import Foreign
 from chunkwright.errors import ConfigurationError, UnsupportedCodecError
 from chunkwright.ports import Backend
 from chunkwright.prepared import PreparedChain
 from chunkwright_store.zarr import is_cpu
-from zarr.abc.codec import ArrayBytesCodecPartialDecodeMixin, ArrayBytesCodecPartialEncodeMixin, Codec
-from zarr.core.array_spec import ArraySpec
-
 from chunkwright_zarr.codecs import chain_of
 from chunkwright_zarr.specs import chunk_spec
 
@@ -88,10 +87,11 @@ def make_ready(codecs: Sequence[Codec], spec: ArraySpec, backends: tuple[Backend
     refused: frozenset[str] = frozenset()
     while True:
         try:
-            chain = chain_of(codecs, spec, refused=refused).bind(translated.dtype, translated.fill_value, ndim=len(spec.shape))
-            if _does_own_io(chain, codecs):
-                return Ready(spec, None, reason=f"{chain.codecs[0].name} reads and writes parts of chunks itself")
-            prepared = _prepared(chain, spec.shape, backends)
+            chain = chain_of(codecs, spec, refused=refused)
+            bound = chain.bind(translated.dtype, translated.fill_value, ndim=len(spec.shape))
+            if _does_own_io(bound, codecs):
+                return Ready(spec, None, reason=f"{bound.codecs[0].name} reads and writes parts of chunks itself")
+            prepared = _prepared(bound, spec.shape, backends)
             return Ready(spec, prepared, prepared.is_async)
         except UnsupportedCodecError as error:
             if strict or error.codec is None or error.codec in refused:

@@ -17,11 +17,11 @@ from typing import Any
 
 import attrs
 import numpy as np
-from chunkwright.entries import Entries
-from chunkwright.selection import entries_of_pairs, out_extents
 from numpy.typing import NDArray
 from zarr.core.array_spec import ArraySpec
 
+from chunkwright.entries import Entries
+from chunkwright.selection import entries_of_pairs, out_extents
 from chunkwright_zarr.specs import same_spec
 
 __all__ = ("Group", "Row", "grouped", "read_entries", "write_entries")
@@ -141,10 +141,9 @@ def write_entries(
         )
         for group in groups
     ]
-    if len(entries) == 1:
-        extents = out_extents(entries[0])
-    else:
-        extents = tuple(map(max, *map(out_extents, entries)))
+    extents = out_extents(entries[0])
+    for more in entries[1:]:
+        extents = tuple(map(max, extents, out_extents(more)))
     if value.ndim == 0:
         return entries, np.broadcast_to(value, extents)
     if value.ndim == len(extents) and all(map(int.__ge__, value.shape, extents)):

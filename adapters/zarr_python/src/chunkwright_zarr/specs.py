@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from chunkwright.spec import ChunkSpec, DataType, FillValue, Variable
 from zarr.core.array_spec import ArraySpec
 from zarr.core.dtype import VariableLengthBytes, VariableLengthUTF8
+
+from chunkwright.spec import ChunkSpec, DataType, FillValue, Variable
 
 __all__ = ("chunk_spec", "same_spec")
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from chunkwright import execute
 from chunkwright.buffers import Buffers
 from chunkwright_store import run_off_loop
 from chunkwright_store._calls import await_calls
-
 from chunkwright_zarr.config import max_workers
-from chunkwright_zarr.counters import count
+from chunkwright_zarr.counters import Call, count
 from chunkwright_zarr.inline import is_small, on_private_loop
 from chunkwright_zarr.ready import Ready
 
@@ -29,9 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("decode", "encode")
 
 
-async def decode(
-    pipeline: CodecPipeline, batch: Sequence[tuple[Buffer | None, ArraySpec]]
-) -> list[NDBuffer | None]:
+async def decode(pipeline: CodecPipeline, batch: Sequence[tuple[Buffer | None, ArraySpec]]) -> list[NDBuffer | None]:
     """Decode whole chunks.
 
     Parameters
@@ -51,12 +47,12 @@ async def decode(
         ready = pipeline.ready_for(spec)
         items = [batch[row][0] for row in rows]
         if ready.prepared is None:
-            pipeline.refuse_if_strict(ready.reason)
-            count("decode", "default", ready.reason)
-            arrays: list[Any] = list(await pipeline.default.decode([(item, spec) for item in items]))
+            _fall_back(pipeline, "decode", ready.reason)
+            arrays = list(await pipeline.default.decode([(item, spec) for item in items]))
         else:
             buffers = Buffers.of([None if item is None else item.as_numpy_array() for item in items])
-            decoded = await _run(ready, execute.decode_arrays(ready.prepared, buffers, max_workers()), len(rows), "decode")
+            calls = execute.decode_arrays(ready.prepared, buffers, max_workers())
+            decoded = await _run(ready, calls, len(rows), "decode")
             make = spec.prototype.nd_buffer.from_ndarray_like
             arrays = [None if array is None else make(array) for array in decoded]
         for row, array in zip(rows, arrays, strict=True):
@@ -64,9 +60,7 @@ async def decode(
     return results
 
 
-async def encode(
-    pipeline: CodecPipeline, batch: Sequence[tuple[NDBuffer | None, ArraySpec]]
-) -> list[Buffer | None]:
+async def encode(pipeline: CodecPipeline, batch: Sequence[tuple[NDBuffer | None, ArraySpec]]) -> list[Buffer | None]:
     """Encode whole chunks.
 
     Parameters
@@ -86,19 +80,23 @@ async def encode(
         ready = pipeline.ready_for(spec)
         items = [batch[row][0] for row in rows]
         if ready.prepared is None:
-            pipeline.refuse_if_strict(ready.reason)
-            count("encode", "default", ready.reason)
-            buffers: list[Any] = list(await pipeline.default.encode([(item, spec) for item in items]))
+            _fall_back(pipeline, "encode", ready.reason)
+            buffers = list(await pipeline.default.encode([(item, spec) for item in items]))
         else:
-            dtype, keep_empty = ready.prepared.spec.dtype.numpy, spec.config.write_empty_chunks
-            arrays = [None if item is None else np.asarray(item.as_ndarray_like()).astype(dtype, copy=False) for item in items]
-            calls = execute.encode_arrays(ready.prepared, arrays, max_workers(), keep_empty)
+            dtype = ready.prepared.spec.dtype.numpy
+            arrays = [None if item is None else item.as_numpy_array().astype(dtype, copy=False) for item in items]
+            calls = execute.encode_arrays(ready.prepared, arrays, max_workers(), spec.config.write_empty_chunks)
             encoded = await _run(ready, calls, len(rows), "encode")
-            make = spec.prototype.buffer.from_bytes
+            make: Any = spec.prototype.buffer.from_bytes
             buffers = [None if data is None else make(data) for data in encoded]
         for row, buffer in zip(rows, buffers, strict=True):
             results[row] = buffer
     return results
+
+
+def _fall_back(pipeline: CodecPipeline, call: Call, reason: str) -> None:
+    pipeline.refuse_if_strict(reason)
+    count(call, "default", reason)
 
 
 def _by_spec(batch: Sequence[tuple[Any, ArraySpec]]) -> dict[ArraySpec, list[int]]:
@@ -108,7 +106,7 @@ def _by_spec(batch: Sequence[tuple[Any, ArraySpec]]) -> dict[ArraySpec, list[int
     return rows
 
 
-async def _run[T](ready: Ready, calls: Generator[Any, Any, T], chunks: int, what: Any) -> T:
+async def _run[T](ready: Ready, calls: Generator[Any, Any, T], chunks: int, what: Call) -> T:
     if ready.is_async:
         count(what, "async")
         return await await_calls(calls)
