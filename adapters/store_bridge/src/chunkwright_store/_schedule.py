@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from chunkwright.buffers import MISSING, Buffers
 from chunkwright.needs import NEED, RANGE, SUFFIX, Fetches
-from chunkwright_store.sources import ByteRange, ByteSuffix
+from chunkwright_store.sources import ByteRange, ByteSuffix, cut
 
 __all__ = ("Schedule", "answers", "from_memory", "range_of")
 
@@ -41,10 +41,12 @@ class Schedule:
 
     def _unseen(self) -> NDArray[Any]:
         needs: NDArray[Any] = self._plan.needs
-        if self._seen >= 0 and len(needs):
-            needs = needs[needs["id"] > self._seen]
-        if len(needs):
-            self._seen = int(needs["id"].max())
+        if not len(needs):
+            return NOTHING
+        ids = needs["id"]
+        if self._seen >= 0:
+            needs = needs[ids > self._seen]
+        self._seen = max(self._seen, int(ids.max()))
         return needs
 
     @property
@@ -120,6 +122,10 @@ def from_memory(
     needs: NDArray[Any], sources: Sequence[Any]
 ) -> tuple[NDArray[np.int64], Buffers | Sequence[Buffer | None]]:
     """Answer needs from sources that have all bytes in memory: no request, no copy, no object per range."""
+    if len(needs) == 1:
+        _, chunk, kind, start, stop = needs[0].item()
+        content = sources[chunk].whole()
+        return needs["id"], [None if content is None else cut(content, range_of(kind, start, stop))]
     chunks, owner = np.unique(needs["chunk"], return_inverse=True)
     contents = [sources[chunk].whole() for chunk in chunks.tolist()]
     kind = needs["kind"]

@@ -15,8 +15,8 @@ fails, nothing of that sub-batch is stored; chunks that were stored before are w
 
 from __future__ import annotations
 
-from collections.abc import Buffer, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Buffer, Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -66,6 +66,10 @@ class Stop:
         return self._set
 
 
+DEFAULT = Limits()
+NEVER = Stop()
+
+
 def read_sync(
     jobs: Iterable[ReadJob], out: NDArray[Any], limits: Limits | None = None, *, stop: Stop | None = None
 ) -> None:
@@ -92,8 +96,11 @@ def read_sync(
     >>> read_sync([], np.empty(0))
     """
     for job in jobs:
-        with _naming(job):
-            _Reader(job, out, limits or Limits(), stop or Stop()).run()
+        try:
+            _Reader(job, out, limits or DEFAULT, NEVER if stop is None else stop).run()
+        except CodecError as error:
+            job.named(error)
+            raise
 
 
 def write_sync(
@@ -131,23 +138,14 @@ def write_sync(
     >>> write_sync([], np.empty(0))
     """
     jobs = list(jobs)
-    with ExitStack() as stack:
-        if not locked:
-            keys = [key for job in jobs for key in job.lock_keys]
-            if keys:
-                stack.enter_context(LOCKS.hold(keys))
+    keys = [] if locked else [key for job in jobs for key in job.lock_keys]
+    with LOCKS.hold(keys) if keys else nullcontext():
         for job in jobs:
-            with _naming(job):
-                _Writer(job, value, limits or Limits(), stop or Stop()).run()
-
-
-@contextmanager
-def _naming(job: ReadJob | WriteJob) -> Iterator[None]:
-    try:
-        yield
-    except CodecError as error:
-        job.named(error)
-        raise
+            try:
+                _Writer(job, value, limits or DEFAULT, NEVER if stop is None else stop).run()
+            except CodecError as error:
+                job.named(error)
+                raise
 
 
 class _Fetcher:

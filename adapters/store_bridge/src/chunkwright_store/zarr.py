@@ -343,25 +343,17 @@ def _merges_ranges(store: Store) -> bool:
     It does not where a class, or the object itself, overrides ``get`` but inherits a ``get_ranges`` that passes it
     by, as ``WrapperStore``'s does. The one of ``Store`` calls ``get``.
     """
-    ranges_from, get_from = _depth(store, "get_ranges"), _depth(store, "get")
-    order = type(store).__mro__
-    owner = order[ranges_from] if 0 <= ranges_from < len(order) else None
-    if owner is Store:
-        return True
-    if get_from < ranges_from:
-        return False
-    if owner is WrapperStore:
-        inner = getattr(store, "_store", None)
-        return isinstance(inner, Store) and _merges_ranges(inner)
-    return True
-
-
-def _depth(store: Store, name: str) -> int:
-    """Where a method comes from: -1 for the object itself, otherwise the place in its class's MRO."""
-    if name in getattr(store, "__dict__", {}):
-        return -1
-    order = type(store).__mro__
-    return next((depth for depth, owner in enumerate(order) if name in vars(owner)), len(order))
+    places = [vars(store), *map(vars, type(store).__mro__)]
+    gets, merges = (
+        next((depth for depth, names in enumerate(places) if name in names), len(places))
+        for name in ("get", "get_ranges")
+    )
+    if merges == len(places) or places[merges] is vars(store):
+        return True  # an object that answers to any name, such as a mock, or has its own
+    owner = type(store).__mro__[merges - 1]
+    if owner is WrapperStore and gets == merges:
+        return _merges_ranges(store._store)  # type: ignore[attr-defined]
+    return owner is Store or gets >= merges
 
 
 class _SyncSetterSink:
