@@ -210,7 +210,7 @@ class _Reader:
         fetcher = self._fetcher
         try:
             needs = fetcher.window()
-            if fetcher.in_memory or fetcher.schedule.nbytes(needs).sum() < OVERLAP_NBYTES:
+            if fetcher.in_memory or not len(needs) or fetcher.schedule.nbytes(needs).sum() < OVERLAP_NBYTES:
                 self._inline(needs)
             else:
                 self._overlapped(needs)
@@ -227,10 +227,11 @@ class _Reader:
     def _overlapped(self, needs: NDArray[Any]) -> None:
         fetcher = self._fetcher
         with Helper() as helper:
-            fetched = helper.start(partial(fetcher.fetch, needs)) if len(needs) else None
-            while fetched is not None and not self._stop:
+            fetched = helper.start(partial(fetcher.fetch, needs))
+            while fetched is not None:
                 following = fetcher.feed(fetched())
-                fetched = helper.start(partial(fetcher.fetch, following)) if len(following) else None
+                go_on = len(following) > 0 and not self._stop
+                fetched = helper.start(partial(fetcher.fetch, following)) if go_on else None
                 self._decode()
         self._decode()
 
