@@ -12,6 +12,7 @@ A codec here belongs to one place in the chain of one array spec: what zarr tell
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -204,8 +205,23 @@ class ZarrCodec:
 
     def _encoded_out(self, results: list[Any]) -> list[Item | None]:
         if self.kind == "array->array":
-            return [None if item is None else item.as_numpy_array() for item in results]
+            return [None if item is None else self._as_declared(item.as_numpy_array()) for item in results]
         return [None if item is None else _flat(item) for item in results]
+
+    def _as_declared(self, array: NDArray[Any]) -> NDArray[Any]:
+        """An encoded array with the data type that the codec's metadata promises.
+
+        Codecs such as bitround make integers of the same size and do not say so; zarr stores their bits.
+        """
+        declared = self._encoded_dtype
+        if array.dtype.kind == declared.kind or array.dtype.itemsize != declared.itemsize or array.dtype.hasobject:
+            return array
+        return array.view(declared.newbyteorder(array.dtype.byteorder))
+
+    @cached_property
+    def _encoded_dtype(self) -> np.dtype[Any]:
+        native: np.dtype[Any] = self.codec.resolve_metadata(self._spec).dtype.to_native_dtype()
+        return native
 
     def _owned(self, array: NDArray[Any], spec: ChunkSpec) -> NDArray[Any]:
         """Check a decoded array, and make it one that may be changed: writes are merged into it."""
