@@ -178,6 +178,21 @@ class Program:
             self._direct = _direct(self._arrays)
         self.fill = _fill(self.spec)
 
+    def decodes_to(self, dtype: np.dtype[Any]) -> bool:
+        """Whether chunks can be decoded without a copy at all, into arrays of a data type.
+
+        Parameters
+        ----------
+        dtype
+            Data type of the array.
+
+        Returns
+        -------
+        bool
+            If so, :meth:`target` says where.
+        """
+        return self._direct is not None and self._direct.stored == dtype
+
     def target(self, place: NDArray[Any]) -> NDArray[np.uint8] | None:
         """Return the memory that a chunk can be decoded into without a copy.
 
