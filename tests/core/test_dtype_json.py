@@ -266,6 +266,11 @@ class TestFillValues:
         with pytest.raises(ConfigurationError, match="'0x7fc00000' is not a number"):
             fill_value_from_json("0x7fc00000", DataType(np.dtype("f4")), zarr_format=2)
 
+    @pytest.mark.parametrize("value", ["false", [], {}])
+    def test_a_boolean_is_no_text_and_no_container(self, value: Any) -> None:
+        with pytest.raises(ConfigurationError, match="is not a Boolean"):
+            fill_value_from_json(value, DataType(np.dtype(bool)))
+
     def test_a_real_number_is_a_complex_one(self) -> None:
         assert fill_value_from_json(-0.0, DataType(np.dtype(">c8"))).value.tobytes().hex() == "8000000000000000"
 

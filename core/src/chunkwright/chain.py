@@ -33,6 +33,10 @@ __all__ = ("BoundChain", "CodecChain")
 MAX_CHUNK_BYTES = 2**31
 
 
+def _as_tuple(codecs: Iterable[Codec]) -> tuple[Codec, ...]:
+    return tuple(codecs)
+
+
 @attrs.frozen
 class CodecChain:
     """Codecs in order of encoding, not bound to a data type.
@@ -41,6 +45,8 @@ class CodecChain:
     ----------
     codecs
         Any number of array->array codecs, one array->bytes codec, any number of bytes->bytes codecs.
+    document
+        The JSON that they were read from, when there is one.
 
     Examples
     --------
@@ -53,7 +59,7 @@ class CodecChain:
     codecs: there is no array->bytes codec
     """
 
-    codecs: tuple[Codec, ...] = attrs.field(converter=tuple)
+    codecs: tuple[Codec, ...] = attrs.field(converter=_as_tuple)
     _document: Any = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -80,7 +86,7 @@ class CodecChain:
         ConfigurationError
             When their kinds do not make a chain.
         """
-        return cls(tuple(codecs))
+        return cls(codecs)
 
     @classmethod
     def from_json(
@@ -121,7 +127,7 @@ class CodecChain:
             error = UnknownCodecError if only_unknown else ConfigurationError
             codec = read.unknown[0] if only_unknown else None
             raise error(problems=tuple(_relocated(location, problems)), codec=codec)
-        return cls(tuple(read.codecs), document=copy.deepcopy(list(document)))
+        return cls(read.codecs, document=copy.deepcopy(list(document)))
 
     def to_json(self) -> list[Any]:
         """Return the chain as Zarr v3 metadata.
