@@ -350,11 +350,12 @@ def _direct(arrays: Sequence[tuple[Kernel, ChunkSpec]]) -> _Direct | None:
     """The layout, when there is a ``bytes`` kernel with nothing but transposes in front; given in decoding order."""
     if not arrays or arrays[0][0].stored is None:
         return None
+    orders = [kernel.order for kernel, _ in reversed(arrays[1:]) if kernel.order is not None]
+    if len(orders) != len(arrays) - 1:
+        return None
     order = tuple(range(arrays[0][1].ndim))
-    for kernel, _ in reversed(arrays[1:]):
-        if kernel.order is None:
-            return None
-        order = tuple(order[axis] for axis in kernel.order)
+    for permutation in orders:
+        order = tuple(order[axis] for axis in permutation)
     return _Direct(arrays[0][0].stored, order)
 
 
