@@ -119,6 +119,11 @@ def bits(value: Any) -> Any:
     return value.tobytes()
 
 
+def shortly(document: Any) -> str:
+    """Name a test case that may be long."""
+    return str(document)[:60]
+
+
 class TestDataTypes:
     @pytest.mark.parametrize("document", ALL, ids=str)
     def test_v3_data_types_are_those_that_zarr_reads(self, document: Any) -> None:
@@ -187,11 +192,21 @@ class TestDataTypes:
             {"name": "struct", "configuration": {"fields": [["a", "int8"], ["a", "int8"]]}},
             {"name": "struct", "configuration": {"fields": [["a", "string"]]}},
             struct(a="int7"),
+            "r" + "9" * 5000,
+            "r99999999992",
+            {"name": "raw_bytes", "configuration": {"length_bytes": 10**4000}},
         ],
-        ids=str,
+        ids=shortly,
     )
     def test_what_is_no_v3_data_type_is_an_error(self, document: Any) -> None:
         with pytest.raises(ConfigurationError):
+            dtype_from_json(document)
+
+    def test_records_in_records_in_records_without_end_are_an_error(self) -> None:
+        document: Any = "int8"
+        for _ in range(3000):
+            document = struct(a=document)
+        with pytest.raises(ConfigurationError, match="nested too deeply"):
             dtype_from_json(document)
 
     @pytest.mark.parametrize(
@@ -212,8 +227,11 @@ class TestDataTypes:
             [],
             [["a", "<i4", [2]]],
             [[1, "<i4"]],
+            "|S" + "9" * 5000,
+            "<U999999999999",
+            "<M8[2147483648s]",
         ],
-        ids=str,
+        ids=shortly,
     )
     def test_what_is_no_v2_data_type_is_an_error(self, document: Any) -> None:
         with pytest.raises(ConfigurationError):

@@ -19,7 +19,7 @@ import numpy as np
 
 from chunkwright._read_chain import read_chain
 from chunkwright.codecs import Codec, VLenBytes, VLenUTF8
-from chunkwright.codecs._base import Foreign, Kind
+from chunkwright.codecs._base import Foreign, Kind, below
 from chunkwright.dtype_json import dtype_from_json, fill_value_from_json
 from chunkwright.errors import ConfigurationError, Problem, UnknownCodecError
 from chunkwright.spec import ChunkSpec, DataType, FillValue, Size
@@ -120,14 +120,18 @@ class CodecChain:
         ConfigurationError
             With every problem that was found.
         """
-        read = read_chain(document, foreign or {})
+        try:
+            read = read_chain(document, foreign or {})
+            kept = copy.deepcopy(document)
+        except RecursionError:
+            raise ConfigurationError(problems=(Problem(location, "are nested too deeply"),)) from None
         problems = [*read.problems, *order_problems(read.kinds)]
         if problems:
             only_unknown = len(read.unknown) == len(problems)
             error = UnknownCodecError if only_unknown else ConfigurationError
             codec = read.unknown[0] if only_unknown else None
             raise error(problems=tuple(_relocated(location, problems)), codec=codec)
-        return cls(read.codecs, document=copy.deepcopy(list(document)))
+        return cls(read.codecs, document=list(kept))
 
     def to_json(self) -> list[Any]:
         """Return the chain as Zarr v3 metadata.
@@ -167,14 +171,17 @@ class CodecChain:
         Raises
         ------
         ConfigurationError
-            When a codec cannot encode what it is given.
+            When a codec cannot encode what it is given; its problems have their place in the chain.
         """
         given = self._dtype(dtype)
         fill = _fill_value(fill_value, given)
         spec = ChunkSpec((1,) * (1 if ndim is None else ndim), given, fill)
         bound: list[Codec] = []
-        for codec in self.codecs:
-            bound.append(codec.bind(spec.dtype, spec.fill_value))
+        for at, codec in enumerate(self.codecs):
+            try:
+                bound.append(codec.bind(spec.dtype, spec.fill_value))
+            except ConfigurationError as error:
+                raise ConfigurationError(problems=tuple(below(("codecs", at), error)), codec=error.codec) from None
             if codec.kind == "array->array":
                 # Only the data type counts here, so each codec gets a chunk of the shape that it wants.
                 spec = attrs.evolve(bound[-1].encoded_spec(_fitting(bound[-1], spec)), shape=spec.shape)
