@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 import numpy as np
 
-from chunkwright._read_chain import read_chain
+from chunkwright._read_chain import order_problems, read_chain
 from chunkwright.codecs import Codec, VLenBytes, VLenUTF8
 from chunkwright.codecs._base import Foreign, Kind, below
 from chunkwright.dtype_json import dtype_from_json, fill_value_from_json
@@ -313,42 +313,6 @@ class BoundChain:
         from chunkwright.prepared import prepare  # prepared chains hold chains
 
         return prepare(self, chunk_shape, backends, max_chunk_bytes)
-
-
-def order_problems(kinds: Sequence[tuple[int, Kind | None]]) -> list[Problem]:
-    """Say what is wrong with the order of kinds in a chain.
-
-    Parameters
-    ----------
-    kinds
-        Position and kind of each codec, None for a kind that is not known.
-
-    Returns
-    -------
-    list of Problem
-        Located by position.
-    """
-    return list(_order_problems(kinds))
-
-
-def _order_problems(kinds: Sequence[tuple[int, Kind | None]]) -> Iterator[Problem]:
-    made_bytes = False
-    for at, kind in kinds:
-        if kind == "array->array" and made_bytes:
-            yield Problem((at,), "an array->array codec comes before the array->bytes codec")
-        if kind == "array->bytes":
-            if made_bytes:
-                yield Problem((at,), "there is an array->bytes codec already")
-            made_bytes = True
-        if kind == "bytes->bytes" and not made_bytes and _comes_later(kinds, at):
-            yield Problem((at,), "a bytes->bytes codec comes after the array->bytes codec")
-    # A codec of unknown kind may be the one that is missing.
-    if not made_bytes and all(kind for _, kind in kinds):
-        yield Problem((), "there is no array->bytes codec")
-
-
-def _comes_later(kinds: Sequence[tuple[int, Kind | None]], at: int) -> bool:
-    return any(position > at and kind == "array->bytes" for position, kind in kinds)
 
 
 def _relocated(location: tuple[str | int, ...], problems: Iterable[Problem]) -> Iterator[Problem]:
