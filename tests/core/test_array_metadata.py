@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -115,6 +116,10 @@ class TestVersion3:
     def test_a_fill_value_of_another_data_type_is_a_problem(self) -> None:
         assert problems_of({**V3, "fill_value": "x"}) == ["fill_value: 'x' is not a number as a fill value of float32"]
 
+    @pytest.mark.parametrize("items", [5, "cache", [None], [{"name": "cache"}], ["cache"]])
+    def test_transformers_are_a_problem(self, items: Any) -> None:
+        assert problems_of({**V3, "storage_transformers": items})[0].startswith("storage_transformers: ")
+
     def test_transformers_that_need_not_be_understood_are_left_alone(self) -> None:
         from_array_metadata({**V3, "storage_transformers": [{"name": "cache", "must_understand": False}]})
 
@@ -160,6 +165,10 @@ class TestVersion2:
 
     def test_a_fill_value_of_another_data_type_is_a_problem(self) -> None:
         assert problems_of({**V2, "fill_value": "x"}) == ["fill_value: 'x' is not an integer as a fill value of >i4"]
+
+    @pytest.mark.parametrize("filters", [5, "zlib", True, {"id": "zlib"}])
+    def test_filters_that_are_no_list_are_a_problem(self, filters: Any) -> None:
+        assert problems_of({**V2, "filters": filters})[0].startswith("filters: must be a list")
 
     def test_what_is_no_chain_is_a_problem(self) -> None:
         document = {**V2, "filters": [{"id": "zlib"}, {"id": "delta", "dtype": ">i4"}], "compressor": {"id": "bz2"}}
@@ -296,7 +305,7 @@ def values(dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         return np.asarray(np.array(["a", "bb", "zz", "", "a"])[numbers], dtype)
     if dtype.kind == "V":
         return numbers.astype("i2").repeat(3).view(dtype).reshape(shape)
-    return numbers.astype("i8").astype(dtype)
+    return np.asarray(numbers, "i8").astype(dtype)
 
 
 def encoded_by_zarr(array: NDArray[Any], configs: list[dict[str, Any]], dtype: str, order: str) -> bytes | None:
@@ -339,6 +348,59 @@ def test_a_chain_makes_the_bytes_that_zarr_makes(case: tuple[str, list[dict[str,
     if chain is not None:
         array = values(given_dtype.numpy, shape)
         assert encoded_by_us(array, chain, given_dtype) == encoded_by_zarr(array, configs, dtype, order)
+
+
+RICH_V3: dict[str, Any] = {
+    **V3,
+    "storage_transformers": [],
+    "codecs": [
+        {"name": "transpose", "configuration": {"order": [1, 0]}},
+        {
+            "name": "sharding_indexed",
+            "configuration": {
+                "chunk_shape": [2, 2],
+                "codecs": [*V3["codecs"], {"name": "zstd", "configuration": {"level": 3}}],
+                "index_codecs": [*V3["codecs"], "crc32c"],
+            },
+        },
+        {"name": "blosc", "configuration": {"typesize": 4}},
+    ],
+}
+
+RICH_V2: dict[str, Any] = {
+    **V2,
+    "dtype": [["a", "<i4"], ["b", "|S3"]],
+    "fill_value": "AAAAAAAAAA==",
+    "filters": [{"id": "shuffle", "elementsize": 7}, {"id": "crc32"}],
+    "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1},
+}
+
+JUNK: list[Any] = [
+    *[None, True, 0, 1, -1, 2**70, 1.5, float("nan"), float("inf"), "", "x", "|O", "<i4", "float32", "r16", "string"],
+    *[[], [1], ["bytes"], {}, {"name": "bytes"}, {"name": ["x"]}, {"id": "zlib"}, {"id": "delta", "dtype": "O"}],
+    *[{"id": ["x"]}, {"id": "quantize", "digits": "x", "dtype": "<f4"}, {"id": "json2"}, [["a", "<i4"]], [[]]],
+    {"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": {}}]}},
+]
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Return every container within JSON with each of its keys."""
+    keys = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
+    return [place for key in keys for place in ((value, key), *places(value[key]))]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_any_array_metadata_is_a_chain_or_a_configuration_error(data: st.DataObject) -> None:
+    document = copy.deepcopy(data.draw(st.sampled_from([RICH_V2, RICH_V3])))
+    for _ in range(data.draw(st.integers(0, 2))):
+        container, key = data.draw(st.sampled_from(places(document)))
+        container[key] = copy.deepcopy(data.draw(st.sampled_from(JUNK)))
+    try:
+        chain, shape = from_array_metadata(document)
+        chain.encoded_size(shape or ())
+    except ConfigurationError as error:
+        assert str(error)  # noqa: PT017
 
 
 def test_every_codec_of_numcodecs_is_known() -> None:
