@@ -25,7 +25,7 @@ from chunkwright.dtype_json import dtype_from_json
 from chunkwright.errors import ConfigurationError, UnknownCodecError
 from chunkwright.spec import DataType, FillValue
 from tests.core.chains import encode
-from tests.core.test_chain import Host
+from tests.core.host import Host
 
 V3: dict[str, Any] = {
     "zarr_format": 3,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,9 +26,9 @@ from chunkwright.codecs import (
     VLenUTF8,
     foreign_codec,
 )
-from chunkwright.codecs._base import Kind
 from chunkwright.errors import ConfigurationError, UnknownCodecError
-from chunkwright.spec import ChunkSpec, DataType, FillValue, FixedSize, Size, UnboundedSize
+from chunkwright.spec import ChunkSpec, DataType, FillValue, FixedSize, UnboundedSize
+from tests.core.host import Host
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 INDEX = [LITTLE, {"name": "crc32c"}]
@@ -48,29 +46,6 @@ def sharding(*codecs: Any, **configuration: Any) -> dict[str, Any]:
             **configuration,
         },
     }
-
-
-@attrs.frozen(eq=False)
-class Host:
-    """A codec of a host's own."""
-
-    configuration: Mapping[str, Any] = attrs.field(factory=dict)
-    name: str = "host"
-    kind: Kind = "bytes->bytes"
-    is_async: bool = False
-    to: str | None = None
-
-    def resolve(self, spec: ChunkSpec) -> ChunkSpec:
-        return spec if self.to is None else attrs.evolve(spec, dtype=DataType(np.dtype(self.to)))
-
-    def encoded_size(self, size: Size, spec: ChunkSpec) -> Size:
-        return UnboundedSize()
-
-    def decode_batch(self, items: Sequence[Any], spec: ChunkSpec) -> Sequence[Any]:
-        return items
-
-    def encode_batch(self, items: Sequence[Any], spec: ChunkSpec) -> Sequence[Any]:
-        return items
 
 
 def problems_of(document: Any, **options: Any) -> list[str]:
