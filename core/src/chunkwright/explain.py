@@ -93,8 +93,10 @@ class Explanation:
 
     def __str__(self) -> str:
         rows = [("level", "codecs", "backend", "kernels", "reason")]
-        for run in self.runs:
-            rows.append((run.level, " ".join(run.codecs), run.backend, " ".join(filter(None, run.kernels)), run.reason))
+        rows += [
+            (run.level, " ".join(run.codecs), run.backend, " ".join(filter(None, run.kernels)), run.reason)
+            for run in self.runs
+        ]
         widths = [max(len(row[column]) for row in rows) for column in range(5)]
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
