@@ -247,8 +247,6 @@ class Program:
         item = self._decode_bytes(item, self._bytes[:-1])
         try:
             into(item, target)
-        except CodecError:
-            raise
         except Exception as error:
             _raise(error, kernel)
 
@@ -315,8 +313,6 @@ class Program:
                 size = len(item)
                 if size != exact and (exact >= 0 or size > most):
                     _raise_size(kernel, exact, most, size)
-        except CodecError:
-            raise
         except Exception as error:
             _raise(error, kernel)
         return item
@@ -330,8 +326,6 @@ class Program:
                 item = kernel.decode(item)
                 if item.shape != spec.shape:
                     item = _reshaped(item, spec, kernel)
-        except CodecError:
-            raise
         except Exception as error:
             _raise(error, kernel)
         return item
@@ -383,6 +377,9 @@ def _raise_size(kernel: Kernel, exact: int, most: int, size: int) -> NoReturn:
 
 def _raise(error: Exception, kernel: Kernel) -> NoReturn:
     """Raise what a kernel's exception means to the caller."""
+    if isinstance(error, CodecError):
+        error.codec = error.codec or kernel.codec
+        raise error
     if isinstance(error, kernel.passes) or (isinstance(error, MemoryError) and kernel.bounded):
         raise error
     text = str(error) or type(error).__name__
