@@ -32,6 +32,14 @@ class ExplainedRun:
         What runs each codec there.
     reason
         Why the backends before it do not; empty when it was the first choice.
+
+    Examples
+    --------
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes", "configuration": {"endian": "little"}}])
+    >>> explanation = chain.bind("int16", 0).prepare((2,), backends=[ReferenceBackend()]).explain()
+    >>> explanation.runs[0].codecs, explanation.runs[0].backend
+    (('bytes',), 'reference')
     """
 
     level: str
