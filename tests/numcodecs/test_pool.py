@@ -172,7 +172,7 @@ def test_the_shared_pool_has_as_many_threads_as_the_process_has_cpus():
 
 
 @pytest.mark.parametrize(
-    ("count", "nbytes", "limit", "expected"),
+    ("count", "cost", "limit", "expected"),
     [
         (1, 1 << 30, None, 1),
         (1 << 16, 512, None, 1),
@@ -183,9 +183,9 @@ def test_the_shared_pool_has_as_many_threads_as_the_process_has_cpus():
         (3, 1 << 20, None, 3),
     ],
 )
-def test_small_batches_stay_in_the_calling_thread(monkeypatch, count, nbytes, limit, expected):
+def test_small_batches_stay_in_the_calling_thread(monkeypatch, count, cost, limit, expected):
     monkeypatch.setattr("chunkwright_numcodecs.backend.shared_pool", lambda: Pool(4))
-    assert workers_for(count, nbytes, limit) == expected
+    assert workers_for(count, cost, limit) == expected
 
 
 PREPARE = """

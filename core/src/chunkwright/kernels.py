@@ -132,7 +132,7 @@ class KernelBackend:
             Limit of threads.
         """
         reader = _Reader(run.compiled, list(buffers.views()), entries, out)
-        self._map(reader.work, len(buffers), nbytes=run.compiled.nbytes, max_workers=max_workers)
+        self._map(reader.work, len(buffers), cost=run.compiled.cost, max_workers=max_workers)
 
     def encode_from(
         self,
@@ -167,7 +167,7 @@ class KernelBackend:
             One per chunk of ``base``.
         """
         writer = _Writer(run.compiled, source, entries, base, keep_empty)
-        self._map(writer.work, len(base), nbytes=run.compiled.nbytes, max_workers=max_workers)
+        self._map(writer.work, len(base), cost=run.compiled.cost, max_workers=max_workers)
         return writer.results
 
     def decode_arrays(
@@ -268,11 +268,11 @@ class KernelBackend:
                 error.at(number)
                 raise
 
-        self._map(work, len(items), nbytes=program.nbytes, max_workers=max_workers)
+        self._map(work, len(items), cost=program.cost, max_workers=max_workers)
         return results
 
-    def _map(self, work: Callable[[int, int], None], count: int, *, nbytes: int, max_workers: int | None) -> None:
-        """Do ``work(first, last)`` for ranges that make up ``count`` chunks of ``nbytes`` decoded bytes each."""
+    def _map(self, work: Callable[[int, int], None], count: int, *, cost: int, max_workers: int | None) -> None:
+        """Do ``work(first, last)`` for ranges that make up ``count`` chunks; ``cost`` is that of each."""
         work(0, count)
 
 

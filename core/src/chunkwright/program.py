@@ -159,11 +159,20 @@ class Program:
         Steps of the run, in order of encoding.
     kernels
         One per step.
+
+    Attributes
+    ----------
+    spec
+        The array on the decoded side of the first step.
+    fill
+        Its fill value as a 0-d array.
+    cost
+        About how much work a chunk is, in bytes that pass a compressor.
     """
 
     def __init__(self, steps: Sequence[Step], kernels: Sequence[Kernel]) -> None:
         self.spec: ChunkSpec = steps[0].spec
-        self.nbytes = self.spec.elements * self.spec.dtype.numpy.itemsize
+        self.cost = _cost(self.spec, kernels)
         pairs = list(zip(kernels, steps, strict=True))
         self._encoders = tuple(kernels)
         self._bytes = tuple((kernel, *_bounds(step)) for kernel, step in reversed(pairs) if _is_bytes(step))
@@ -329,6 +338,12 @@ class Program:
         except Exception as error:
             _raise(error, kernel)
         return item
+
+
+def _cost(spec: ChunkSpec, kernels: Sequence[Kernel]) -> int:
+    nbytes = spec.elements * spec.dtype.numpy.itemsize
+    # Copying is so much faster than anything else.
+    return nbytes if any(kernel.stored is None and kernel.order is None for kernel in kernels) else nbytes // 8
 
 
 def _is_bytes(step: Step) -> bool:
