@@ -179,8 +179,11 @@ class Driver:
     def _leave_lane(self, requests: list[_Request], more: bool) -> None:
         self._lane_busy = False
         self._more = self._more or more
-        self._send(requests)
-        self._go_on()
+        try:
+            self._send(requests)
+            self._go_on()
+        except BaseException as error:  # the loop would only log it, and the call never end
+            self._call.fail(error)
 
     def _requests(self, room: int) -> list[_Request]:
         """What to ask stores for now, within the bytes that may be in flight; at least something."""
