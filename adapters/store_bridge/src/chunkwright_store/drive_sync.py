@@ -160,6 +160,7 @@ class _Fetcher:
         first = job.sources[0] if len(job.sources) else None
         self._in_memory = hasattr(first, "whole")
         self._closes = hasattr(first, "close")
+        self._max_gap = min(limits.max_gap, getattr(first, "max_gap", limits.max_gap))
         self._open: set[int] = set()
         self._schedule = Schedule(job.plan, whole_nbytes=job.whole_nbytes)
 
@@ -177,7 +178,7 @@ class _Fetcher:
         """Fetch a window; safe on a thread of its own while the plan is used elsewhere."""
         if self._in_memory:
             return from_memory(needs, self._job.sources)
-        fetches = coalesce(needs, max_gap=self._limits.max_gap, max_size=self._limits.max_size)
+        fetches = coalesce(needs, max_gap=self._max_gap, max_size=self._limits.max_size)
         columns = (fetches.chunk, fetches.kind, fetches.start, fetches.stop)
         fetched = [self._get(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
         return answers(fetches, range(len(fetches)), fetched)
