@@ -62,6 +62,7 @@ async def read_async(
 
     Examples
     --------
+    >>> import asyncio
     >>> asyncio.run(read_async([], np.empty(0)))
     """
     limits = limits or Limits()
@@ -91,6 +92,7 @@ async def write_async(
 
     Examples
     --------
+    >>> import asyncio
     >>> asyncio.run(write_async([], np.empty(0)))
     """
     jobs, limits = list(jobs), limits or Limits()
@@ -117,6 +119,7 @@ async def read_hop(jobs: Iterable[ReadJob], out: NDArray[Any], limits: Limits | 
 
     Examples
     --------
+    >>> import asyncio
     >>> asyncio.run(read_hop([], np.empty(0)))
     """
     stop = Stop()
@@ -144,6 +147,7 @@ async def write_hop(jobs: Iterable[WriteJob], value: NDArray[Any], limits: Limit
 
     Examples
     --------
+    >>> import asyncio
     >>> asyncio.run(write_hop([], np.empty(0)))
     """
     jobs, stop = list(jobs), Stop()
