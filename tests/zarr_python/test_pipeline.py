@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import zarr
 import zarr.codecs as zc
+from zarr.abc.codec import ArrayBytesCodecPartialEncodeMixin
 from zarr.core.buffer import BufferPrototype, core, cpu, default_buffer_prototype
 from zarr.storage import LocalStore, MemoryStore, WrapperStore
 from zarr.testing.buffer import NDBufferUsingTestNDArrayLike, TestBuffer
@@ -187,6 +189,74 @@ def test_zarrs_own_stores_are_driven_synchronously(kind: str, tmp_path: Any) -> 
     array[...] = np.arange(640)
     np.testing.assert_array_equal(array[...], np.arange(640))
     assert paths() == {"write.sync": 1, "read.sync": 1}
+
+
+def test_small_writes_to_files_go_to_a_thread(tmp_path: Any) -> None:
+    array = zarr.create_array(LocalStore(tmp_path), shape=(640,), chunks=(8,), dtype="i4")
+    paths = Paths()
+    array[3] = 1
+    assert array[3] == 1
+    assert paths() == {"write.sync": 1, "read.inline": 1}
+
+
+def test_foreign_codecs_are_never_run_on_zarrs_own_loop() -> None:
+    threads: set[str] = set()
+
+    class Watching(zc.Crc32cCodec):
+        """A subclass, so it is foreign."""
+
+        def _decode_sync(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
+            threads.add(threading.current_thread().name)
+            return super()._decode_sync(chunk_bytes, chunk_spec)
+
+        def _encode_sync(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
+            threads.add(threading.current_thread().name)
+            return super()._encode_sync(chunk_bytes, chunk_spec)
+
+    array = zarr.create_array(MemoryStore(), shape=(4,), chunks=(2,), dtype="i4", compressors=[Watching()])
+    paths = Paths()
+    array[0] = 1
+    assert array[0] == 1
+    assert paths() == {"write.sync": 1, "read.sync": 1}
+    assert zarr.core.sync.iothread[0] is not None
+    assert threads
+    assert zarr.core.sync.iothread[0].name not in threads
+
+
+@pytest.mark.parametrize("shape", [(4,), (4096,)])
+def test_what_is_written_and_what_is_read_share_no_memory_with_the_store(shape: tuple[int, ...]) -> None:
+    array = zarr.create_array(MemoryStore(), shape=shape, chunks=shape, dtype="i4", compressors=None)
+    value = np.ones(shape, "i4")
+    array[...] = value
+    value[...] = 2
+    found = array[...]
+    assert (found == 1).all()
+    found[...] = 3
+    assert (array[...] == 1).all()
+
+
+def test_a_codec_that_does_its_own_io_loses_nothing_to_other_writers() -> None:
+    class OwnIO(RawPartial, ArrayBytesCodecPartialEncodeMixin):
+        """Reads, gives way, and writes, as any codec that merges must."""
+
+        async def _encode_partial_single(
+            self, byte_setter: Any, chunk_array: Any, selection: Any, chunk_spec: Any
+        ) -> None:
+            stored = await byte_setter.get(prototype=chunk_spec.prototype)
+            await asyncio.sleep(0)
+            old = np.zeros(chunk_spec.shape, "i4") if stored is None else np.frombuffer(stored.to_bytes(), "i4").copy()
+            old[selection] = chunk_array.as_numpy_array()
+            await byte_setter.set(chunk_spec.prototype.buffer.from_bytes(old.tobytes()))
+
+    array = zarr.create_array(
+        MemoryStore(), shape=(64,), chunks=(64,), dtype="i4", serializer=OwnIO(), compressors=None
+    )
+
+    async def write_all() -> None:
+        await asyncio.gather(*(array.async_array.setitem(slice(n, n + 1), n + 1) for n in range(64)))
+
+    asyncio.run(write_all())
+    assert array[...].tolist() == list(range(1, 65))
 
 
 def test_wrappers_and_subclasses_are_driven_asynchronously() -> None:

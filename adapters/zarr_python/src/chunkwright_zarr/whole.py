@@ -110,8 +110,7 @@ async def _run[T](ready: Ready, calls: Generator[Any, Any, T], chunks: int, what
     if ready.is_async:
         count(what, "async")
         return await await_calls(calls)
-    assert ready.prepared is not None
-    if on_private_loop() and is_small(ready.prepared, chunks):
+    if on_private_loop() and is_small(ready, chunks):
         count(what, "inline")
         return execute.run_calls(calls)
     count(what, "sync")
