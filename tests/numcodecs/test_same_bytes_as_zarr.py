@@ -267,3 +267,16 @@ def test_objects_of_zarr_v2_are_written_as_numcodecs_writes_them(codec, elements
     found = chain.decode(bytes(expected))
     assert [np.asarray(item).tolist() for item in found.ravel()] == [np.asarray(item).tolist() for item in elements]
     assert found.shape == (2, 3)
+
+
+def test_arrays_of_variable_length_are_compared_with_the_fill_value_as_a_whole():
+    metadata = {
+        "zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "|O", "order": "C", "fill_value": 0,
+        "filters": [{"id": "vlen-array", "dtype": "<i2"}], "compressor": None,
+    }  # fmt: skip
+    chain = prepared(metadata)
+    array = np.empty(2, object)
+    array[:] = [np.zeros(1, "<i2"), np.zeros(3, "<i2")]
+    encoded = chain.encode(array)
+    assert encoded is not None
+    assert [item.tolist() for item in chain.decode(encoded)] == [[0], [0, 0, 0]]
