@@ -10,7 +10,7 @@ import pytest
 
 from chunkwright import CodecError
 from chunkwright_store import LOCKS, ByteRange, Limits, read_async, write_async
-from tests.store_bridge.test_drive_async import Remote, read_job, write_job
+from tests.store_bridge.remotes import Remote, read_job, write_job
 from tests.store_bridge.volumes import CHAINS, Volume, decoded, volume
 
 PATIENCE = 60
