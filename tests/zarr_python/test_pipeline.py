@@ -428,3 +428,35 @@ def test_v2_arrays_of_either_order_share_a_pipeline_and_keep_apart(order: Any) -
     np.testing.assert_array_equal(array[...], expected)
     with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
         np.testing.assert_array_equal(zarr.open_array(array.store)[...], expected)
+
+
+@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.filterwarnings("ignore:The 'generic' unit for NumPy timedelta is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", ["<M8", ">M8", ">m8"])
+def test_dates_without_a_unit_are_read_and_written_in_any_byte_order(dtype: str, zarr_format: Any) -> None:
+    """NumPy miscopies them when they are big-endian; integers of the same bits show what is there."""
+    integers = f"{dtype[0]}i8"
+    counts = np.array([0, 1, -2, 100, 7], integers)
+    array = zarr.create_array(
+        MemoryStore(), data=counts.view(dtype), chunks=(2,), zarr_format=zarr_format, compressors=None, filters=None
+    )
+    array[1:3] = counts[3:].view(dtype)
+    array.resize((6,))
+    assert np.asarray(array[...]).view(integers).tolist() == [0, 100, 7, 100, 7, np.iinfo("i8").min]
+    stored = np.dtype("<i8" if zarr_format == 3 else integers)
+    first = array.store._store_dict["c/0" if zarr_format == 3 else "0"].to_bytes()
+    assert np.frombuffer(first, stored).tolist() == [0, 100]
+
+
+@pytest.mark.filterwarnings("ignore:The 'generic' unit for NumPy timedelta is deprecated:DeprecationWarning")
+async def test_whole_chunks_of_dates_without_a_unit_survive() -> None:
+    spec = spec_of((2,), ">M8", None)
+    chunk = default_buffer_prototype().nd_buffer.from_numpy_array(np.array([1, -2], ">i8").view(">M8"))
+    (encoded,) = await made(zc.BytesCodec(endian="little")).encode([(chunk, spec)])
+    assert encoded is not None
+    assert np.frombuffer(encoded.to_bytes(), "<i8").tolist() == [1, -2]
+    (decoded,) = await made(zc.BytesCodec(endian="little")).decode([(encoded, spec)])
+    assert decoded is not None
+    assert decoded.dtype == np.dtype(">M8")
+    assert decoded.as_numpy_array().view(">i8").tolist() == [1, -2]
