@@ -460,3 +460,25 @@ async def test_whole_chunks_of_dates_without_a_unit_survive() -> None:
     assert decoded is not None
     assert decoded.dtype == np.dtype(">M8")
     assert decoded.as_numpy_array().view(">i8").tolist() == [1, -2]
+
+
+@pytest.mark.parametrize("options", [{"chunks": (3, 4)}, {"chunks": (2, 2), "shards": (4, 6)}])
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.empty((8, 10), "i2", order="F"),
+        np.empty((16, 30), "i2")[::2, ::3],
+        np.empty((8, 10), "i2")[::-1, ::-1],
+        np.empty((8, 10), ">i2"),
+        np.empty((8, 10), "f8"),
+        np.empty((10, 8), "i4").T,
+    ],
+    ids=["order F", "strided", "backwards", "big-endian", "float64", "transposed int32"],
+)
+def test_any_array_can_be_read_into(options: dict[str, Any], out: Any) -> None:
+    expected = np.arange(80, dtype="i2").reshape(8, 10)
+    array = zarr.create_array(MemoryStore(), data=expected, **options)
+    out[...] = -1
+    buffer = default_buffer_prototype().nd_buffer.from_ndarray_like(out)
+    array.get_basic_selection(slice(None), out=buffer)
+    np.testing.assert_array_equal(out, expected)
