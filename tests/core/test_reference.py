@@ -106,7 +106,7 @@ class TestInflate:
         with pytest.raises(ChunkLengthError):
             gunzip(memoryview(data), 5)
 
-    @pytest.mark.parametrize("trailing", [b"text", b"\0\0text", b"\x1f", gzip.compress(b"6")[:-1]])
+    @pytest.mark.parametrize("trailing", [b"text", b"\0\0text", b"\x1f", gzip.compress(b"6", mtime=0)[:-1]])
     def test_nothing_else_may_follow_a_gzip_member(self, trailing):
         with pytest.raises(CorruptChunkError):
             gunzip(memoryview(gzip.compress(b"12345") + trailing), 100)
