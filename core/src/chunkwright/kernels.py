@@ -38,6 +38,25 @@ class KernelBackend:
 
     Subclasses set ``name`` and ``version`` and implement :meth:`offer` and :meth:`kernel`; one with threads
     overrides :meth:`_map`.
+
+    Examples
+    --------
+    >>> class Plain(KernelBackend):
+    ...     name, version = "plain", "1"
+    ...
+    ...     def offer(self, codec, spec):
+    ...         return Supported("python") if codec.name == "numcodecs.base64" else Unsupported("no kernel")
+    ...
+    ...     def kernel(self, step):
+    ...         return Kernel(codec=step.codec.name, decode=b64decode, encode=b64encode)
+    >>> from base64 import b64decode, b64encode
+    >>> from chunkwright import from_array_metadata
+    >>> bound, shape = from_array_metadata({
+    ...     "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|u1", "order": "C", "fill_value": 0,
+    ...     "filters": None, "compressor": {"id": "base64"},
+    ... })
+    >>> bytes(bound.prepare(shape, backends=[Plain()]).encode(np.array([1, 2], "u1")))
+    b'AQI='
     """
 
     name: str = ""
