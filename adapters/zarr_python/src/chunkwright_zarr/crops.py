@@ -184,7 +184,7 @@ class Boxes:
         """int64, shape ``(n, ndim)``: the last index of each box along each axis."""
         return self.start + self.count - 1
 
-    def within(self, axis: int, rows: Columns, low: Columns, high: Columns) -> Self:
+    def within(self, axis: int, rows: Columns, low: Columns | int, high: Columns | int) -> Self:
         """Take boxes, each clipped along one axis.
 
         Parameters
@@ -194,7 +194,7 @@ class Boxes:
         rows
             int64: the boxes to take, in order; a box may be taken many times.
         low, high
-            int64, one per row: what to clip it to, the end excluded; something of the box is left.
+            int64, one per row or one for all: what to clip it to, the end excluded; something of the box is left.
 
         Returns
         -------
@@ -231,25 +231,28 @@ def in_halves(boxes: Boxes, edges: Sequence[Edges], granule: Sequence[int], max_
     Examples
     --------
     >>> boxes = Boxes.of(np.array([[5], [0]]), (4,))
-    >>> [half.start.ravel().tolist() for half in in_halves(boxes, [Edges(2)], [2], 3)]
-    [[0, 2], [5, 6], [8]]
+    >>> [half.start.ravel().tolist() for half in in_halves(boxes, [Edges(2)], [2], 2)]
+    [[0], [5], [6]]
     """
     if not len(boxes):
         return
-    spans = [
-        (int(along.cells(boxes.start[:, axis].min())), int(along.cells(boxes.last[:, axis].max())))
-        for axis, along in enumerate(edges)
-    ]
+    spans = [_span(boxes, axis, along) for axis, along in enumerate(edges)]
     axis = max(range(len(spans)), key=lambda axis: spans[axis][1] - spans[axis][0], default=None)
     if axis is None or spans[axis][0] == spans[axis][1] or _pieces(boxes, edges, granule) <= max_pieces:
         yield boxes
         return
-    middle = edges[axis].begin(np.array((sum(spans[axis]) + 1) // 2))
-    for rows, low, high in (
-        (boxes.start[:, axis] < middle, 0, middle),
-        (boxes.last[:, axis] >= middle, middle, boxes.last[:, axis].max() + 1),
-    ):
-        yield from in_halves(boxes.within(axis, np.flatnonzero(rows), low, high), edges, granule, max_pieces)
+    middle = int(edges[axis].begin(np.array((sum(spans[axis]) + 1) // 2)))
+    end = int(boxes.last[:, axis].max()) + 1
+    before, after = np.flatnonzero(boxes.start[:, axis] < middle), np.flatnonzero(boxes.last[:, axis] >= middle)
+    yield from in_halves(boxes.within(axis, before, 0, middle), edges, granule, max_pieces)
+    yield from in_halves(boxes.within(axis, after, middle, end), edges, granule, max_pieces)
+
+
+def _span(boxes: Boxes, axis: int, along: Edges) -> tuple[int, int]:
+    """The first and the last chunk along an axis."""
+    extremes = np.array([boxes.start[:, axis].min(), boxes.last[:, axis].max()])
+    first, last = along.cells(extremes).tolist()
+    return first, last
 
 
 def _pieces(boxes: Boxes, edges: Sequence[Edges], granule: Sequence[int]) -> int:

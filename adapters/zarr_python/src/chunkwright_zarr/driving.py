@@ -15,10 +15,21 @@ from chunkwright_zarr.config import max_workers
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group
 
-__all__ = ("MAX_PLANNED_ON_LOOP", "Keys", "kind_of_store", "limits_for", "prepared_chain", "whole_nbytes")
+__all__ = (
+    "MAX_PLANNED_ON_LOOP",
+    "Keys",
+    "kind_of_store",
+    "limits_for",
+    "prepared_chain",
+    "whole_fraction",
+    "whole_nbytes",
+)
 
 MAX_PLANNED_ON_LOOP = 64
 """Chunks of a call that are planned on the loop; more are planned in a thread."""
+
+WHOLE_NBYTES = 1 << 20
+"""Local shards of so many decoded bytes are read whole: that is faster than asking for the index first."""
 
 
 class Keys(Sequence[str]):
@@ -54,6 +65,25 @@ def whole_nbytes(chain: PreparedChain) -> int:
         As many as decoded; 1 MiB for elements of variable length.
     """
     return max(chain.spec.nbytes.nbytes or 1 << 20, 1)
+
+
+def whole_fraction(chain: PreparedChain, kind: Kind) -> float:
+    """Say from which share of its inner chunks on a shard is read whole.
+
+    Parameters
+    ----------
+    chain
+        The prepared chain.
+    kind
+        How the read is driven.
+
+    Returns
+    -------
+    float
+        0.0, any share, where reading it whole costs next to nothing; else 1.0.
+    """
+    cheap = kind == "memory" or (kind == "local" and whole_nbytes(chain) <= WHOLE_NBYTES)
+    return 0.0 if cheap else 1.0
 
 
 def prepared_chain(ready: Ready) -> PreparedChain:

@@ -17,7 +17,7 @@ from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
 from chunkwright_zarr.ready import Ready
 
-__all__ = ("is_small", "is_small_selection", "on_private_loop")
+__all__ = ("granule", "is_small", "is_small_selection", "on_private_loop")
 
 MAX_CHUNKS = 8
 """Most (inner) chunks of small work; each costs ten to twenty microseconds besides its bytes."""
@@ -86,21 +86,32 @@ def is_small_selection(ready: Ready, entries: Entries) -> bool:
     itemsize = prepared.spec.dtype.itemsize
     if itemsize is None or len(entries) > MAX_CHUNKS or not entries.is_boxes:
         return False
-    granule = _granule(prepared)
+    least = granule(prepared)
     touched = 0
     for start, count, step in zip(entries.start.tolist(), entries.count.tolist(), entries.step.tolist(), strict=True):
         pieces = 1
-        for first, taken, by, size in zip(start, count, step, granule, strict=True):
+        for first, taken, by, size in zip(start, count, step, least, strict=True):
             pieces *= (first + max(taken - 1, 0) * by) // size - first // size + 1
         touched += pieces
-    return touched <= MAX_CHUNKS and touched * math.prod(granule) * itemsize <= MAX_NBYTES
+    return touched <= MAX_CHUNKS and touched * math.prod(least) * itemsize <= MAX_NBYTES
 
 
-def _granule(prepared: PreparedChain) -> tuple[int, ...]:
-    """Shape of what is decoded at least, along the axes of the decoded chunk."""
+def granule(prepared: PreparedChain) -> tuple[int, ...]:
+    """Return the shape of what is decoded at least.
+
+    Parameters
+    ----------
+    prepared
+        The chain of the chunks.
+
+    Returns
+    -------
+    tuple of int
+        The shape of the innermost chunks that can be read by themselves, along the axes of the decoded chunk.
+    """
     if not prepared.is_partial or prepared.shard is None or prepared.order is None:
         return prepared.spec.shape
-    inner = _granule(prepared.shard.inner)
+    inner = granule(prepared.shard.inner)
     shape = [0] * len(inner)
     for axis, decoded in enumerate(prepared.order):
         shape[decoded] = inner[axis]

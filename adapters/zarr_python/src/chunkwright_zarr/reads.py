@@ -17,7 +17,6 @@ from zarr.abc.codec import GetResult
 from chunkwright.buffers import Buffers
 from chunkwright.entries import Entries
 from chunkwright.errors import CodecError
-from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, read_async, read_hop, read_sync, run_off_loop
 from chunkwright_store.zarr import Kind, key_of, source_of
@@ -28,6 +27,7 @@ from chunkwright_zarr.driving import (
     kind_of_store,
     limits_for,
     prepared_chain,
+    whole_fraction,
     whole_nbytes,
 )
 from chunkwright_zarr.inline import MAX_CHUNKS, is_small_selection, on_private_loop
@@ -35,9 +35,6 @@ from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, read_entries
 
 __all__ = ("drive_read",)
-
-WHOLE_NBYTES = 1 << 20
-"""Local shards of so many decoded bytes are read whole: that is faster than asking for the index first."""
 
 UNPLANNED_NBYTES = 8 << 20
 """Up to so many decoded bytes, a few whole chunks are read and decoded one after the other, without a plan."""
@@ -122,13 +119,9 @@ class _Read:
         if self._plans:
             return
         pairs = zip(self._chains, self.select(), strict=True)
-        self._plans = [chain.plan_read(entries, whole_fraction=self._fraction(chain)) for chain, entries in pairs]
-
-    def _fraction(self, chain: PreparedChain) -> float:
-        """The share of inner chunks from which on a shard is read whole: any, where that costs next to nothing."""
-        if self._kind == "memory" or (self._kind == "local" and whole_nbytes(chain) <= WHOLE_NBYTES):
-            return 0.0
-        return 1.0
+        self._plans = [
+            chain.plan_read(entries, whole_fraction=whole_fraction(chain, self._kind)) for chain, entries in pairs
+        ]
 
     @property
     def is_few(self) -> bool:
@@ -146,7 +139,7 @@ class _Read:
         chain, rows = self._chains[0], self._groups[0].rows
         if not self.is_few or len(rows) * whole_nbytes(chain) > UNPLANNED_NBYTES:
             return False
-        return not chain.is_partial or not self._fraction(chain)
+        return not chain.is_partial or not whole_fraction(chain, self._kind)
 
     def at_once(self, out: NDArray[Any]) -> tuple[GetResult, ...]:
         """Read on this thread."""
