@@ -8,8 +8,9 @@ import pytest
 
 from chunkwright import Buffers, ChunkLengthError, CodecChain, CodecError, CorruptChunkError, Entries, ReferenceBackend
 from chunkwright.entries import IndexList
-from chunkwright.kernels import KernelBackend
-from chunkwright.program import Kernel, Program
+from chunkwright.kernel_backend import KernelBackend
+from chunkwright.kernels import Kernel
+from chunkwright.program import Program
 from chunkwright_numcodecs import NumcodecsBackend
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -153,7 +154,7 @@ class TestReading:
         assert caught.value.position == 4
 
     def test_many_chunks_are_done_in_blocks(self, codecs, backend, monkeypatch):
-        monkeypatch.setattr("chunkwright.kernels._BLOCK", 2)
+        monkeypatch.setattr("chunkwright._batches._BLOCK", 2)
         run = prepared(codecs, backend).runs[0]
         entries, array = tiled(3, 3)
         encoded = backend.encode_from(run, array, entries, base=[None] * 9, keep_empty=False)

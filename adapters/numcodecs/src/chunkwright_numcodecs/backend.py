@@ -20,9 +20,9 @@ from importlib.metadata import version
 import attrs
 
 from chunkwright.codecs import Codec
-from chunkwright.kernels import KernelBackend
+from chunkwright.kernel_backend import KernelBackend
+from chunkwright.kernels import Kernel
 from chunkwright.ports import Step, Supported, Unsupported
-from chunkwright.program import Kernel
 from chunkwright.spec import ChunkSpec
 from chunkwright_numcodecs import (
     blosc,
