@@ -71,6 +71,37 @@ async def test_codecs_that_must_be_awaited_are_awaited_on_the_loop(sharded: bool
     assert codec.threads == {threading.get_ident()}
 
 
+class Immediate(Awaited):
+    """A foreign codec that needs no loop, in a chain with one that does."""
+
+    name = "tests.immediate"
+    is_async = False
+
+    def _inverted(self, items: Sequence[Any]) -> Any:
+        self.threads.add(threading.get_ident())
+        if self.fails:
+            raise ZeroDivisionError
+        return [None if item is None else bytes(255 - byte for byte in memoryview(item).cast("B")) for item in items]
+
+
+async def test_other_foreign_codecs_of_the_chain_stay_off_the_loop() -> None:
+    awaited, immediate, remote = Awaited(), Immediate(), Remote({})
+    codecs = {codec.name: codec for codec in (awaited, immediate)}
+    foreign = {name: lambda configuration, codec=codec: codec for name, codec in codecs.items()}
+    chain = CodecChain.from_json([BYTES, {"name": immediate.name}, {"name": awaited.name}], foreign=foreign)
+    prepared = chain.bind("uint16", 0).prepare((12, 12), backends=[ReferenceBackend()])
+    made = attrs.evolve(volume("chunks"), prepared=prepared)
+    await write_async([write_job(made, BOXES["everything"], remote)], made.data, is_async=True)
+    out = np.zeros((30, 26), "u2")
+    await read_async([read_job(made, BOXES["everything"], remote)], out, is_async=True)
+    np.testing.assert_array_equal(out, made.data)
+    assert awaited.threads == {threading.get_ident()}
+    assert threading.get_ident() not in immediate.threads
+    immediate.fails = True
+    with pytest.raises(ZeroDivisionError):
+        await read_async([read_job(made, BOXES["everything"], remote)], out, is_async=True)
+
+
 async def test_many_reads_through_a_codec_that_must_be_awaited_end_with_one_worker() -> None:
     codec, remote = Awaited(), Remote({})
     made = attrs.evolve(volume("chunks"), prepared=with_awaited_codec(codec, sharded=True))
