@@ -41,6 +41,7 @@ class KernelBackend:
     ...
     ...     def kernel(self, step):
     ...         return Kernel(codec=step.codec.name, decode=b64decode, encode=b64encode)
+    >>> import numpy as np
     >>> from base64 import b64decode, b64encode
     >>> from chunkwright import from_array_metadata
     >>> bound, shape = from_array_metadata({
