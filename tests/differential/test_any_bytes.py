@@ -19,6 +19,8 @@ from tests.differential.chains import Chain, chains
 from tests.differential.effort import effort
 from tests.support.backends import backends
 
+pytestmark = pytest.mark.usefixtures("stopped_clock")
+
 INTERESTING = [0, 1, 2**7, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
 
 
