@@ -90,8 +90,8 @@ def copyable(array: NDArray[Any]) -> NDArray[Any]:
 
     Examples
     --------
-    >>> copyable(np.zeros(2, ">M8")).dtype.kind, copyable(np.zeros(2, ">M8[s]")).dtype.kind
-    ('i', 'M')
+    >>> [copyable(np.frombuffer(bytes(16), dtype)).dtype.kind for dtype in (">M8", ">M8[s]")]
+    ['i', 'M']
     """
     return array.view(f"{array.dtype.str[0]}i8") if _is_miscopied(array.dtype) else array
 
