@@ -59,7 +59,7 @@ def pcodec_kernel(step: Step) -> Kernel:
         return array.reshape(spec.shape)
 
     def encode(array: NDArray[Any]) -> Any:
-        return library.encode(np.require(array, native, "CA"))
+        return library.encode(np.require(array, native, ["C", "A"]))
 
     return Kernel(codec=name, decode=decode, encode=encode, bounded=False)
 
@@ -101,6 +101,6 @@ def zfpy_kernel(step: Step) -> Kernel:
         return decoded
 
     def encode(array: NDArray[Any]) -> Any:
-        return library.encode(np.require(array, native, "CA"))
+        return library.encode(np.require(array, native, ["C", "A"]))
 
     return Kernel(codec=name, decode=decode, encode=encode, bounded=False)
