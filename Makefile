@@ -57,7 +57,8 @@ docstrings: setup ## Check the docstrings of public names
 docs: setup ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-bench: setup ## Measure against other readers and writers of zarr; ARGS=--help lists what can be chosen
+bench: ## Measure against other readers and writers of zarr; ARGS=--help lists what can be chosen
+	@bash tools/setup.sh bench
 	$(PY) -m benches $(ARGS)
 
 rust: setup ## Check format, lints and tests of the Rust member
