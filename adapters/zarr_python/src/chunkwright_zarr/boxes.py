@@ -275,7 +275,7 @@ class _Call:
     def finish(self, part: _Part) -> None:
         """Copy from the stage, if there is one, and remember which chunks were missing, if that matters."""
         if part.is_staged:
-            copy_boxes(part.boxes, part.target[0], self.out, self.limits.max_workers)
+            copy_boxes(part.boxes, part.target[0, ...], self.out, self.limits.max_workers)
         if self._spec.config.read_missing_chunks:
             return
         for pieces, job in zip(part.pieces, part.jobs, strict=True):
@@ -309,8 +309,10 @@ def _box_starts(starts: ArrayLike, shape: tuple[int, ...], extents: tuple[int, .
     if given.size and given.dtype.kind not in "iu":
         raise SelectionError("starts are integers", found=given.dtype)
     greatest = np.array(extents, np.int64) - np.array(shape, np.int64)
-    # What does not fit into int64 is beyond every array.
-    numbers: NDArray[np.int64] = np.minimum(given, np.iinfo(np.int64).max).astype(np.int64)
+    numbers = given.astype(np.int64)
+    if given.dtype == np.uint64:
+        # What does not fit is beyond every array.
+        numbers[given > np.iinfo(np.int64).max] = np.iinfo(np.int64).max
     outside = ((numbers < 0) | (numbers > greatest)).any(axis=1)
     if outside.any():
         row = int(outside.argmax())

@@ -79,11 +79,11 @@ def copy_boxes(boxes: Boxes, stage: NDArray[Any], out: NDArray[Any], max_workers
 
 
 def _copy(boxes: Boxes, rows: slice, origin: NDArray[np.int64], stage: NDArray[Any], out: NDArray[Any]) -> None:
-    count = boxes.count[rows]
-    start, place = boxes.start[rows] - origin, boxes.out_start[rows]
+    count, place = boxes.count[rows], boxes.out_start[rows]
+    start = boxes.start[rows] - origin
     sources, targets = _slices(start, start + count), _slices(place[:, 1:], place[:, 1:] + count)
     for crop, source, target in zip(place[:, 0].tolist(), sources, targets, strict=True):
-        out[crop][target] = stage[source]
+        out[(crop, *target)] = stage[source]
 
 
 def _slices(start: NDArray[np.int64], stop: NDArray[np.int64]) -> list[tuple[Any, ...]]:
