@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkwright._few import cut_few
 from chunkwright.entries import Entries, IndexList, offsets_of, ragged_positions
 
 __all__ = ("Split", "split")
@@ -93,6 +94,23 @@ def split(entries: Entries, inner: tuple[int, ...], grid: tuple[int, ...]) -> Sp
     >>> parts = split(entries, (4,), (3,))
     >>> parts.cell.tolist(), parts.entries.start.ravel().tolist(), parts.entries.out_start.ravel().tolist()
     ([0, 1], [1, 0], [0, 3])
+    """
+    few = cut_few(entries, inner, grid)
+    return split_columns(entries, inner, grid) if few is None else Split(*few)
+
+
+def split_columns(entries: Entries, inner: tuple[int, ...], grid: tuple[int, ...]) -> Split:
+    """Cut entries of any form and number; see :func:`split`.
+
+    Parameters
+    ----------
+    entries, inner, grid
+        As for :func:`split`.
+
+    Returns
+    -------
+    Split
+        The touched inner chunks and the selections of each.
     """
     groups = _groups(entries)
     segments = [
