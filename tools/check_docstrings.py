@@ -55,6 +55,11 @@ def broken_rules(path: str, checks: frozenset[str]) -> Iterator[str]:
             yield f"{path}: {code} {message}"
 
 
+def constructs(value: Any) -> bool:
+    """Whether the parameters of a function, or of a class's own constructor, are to be documented."""
+    return not inspect.isclass(value) or ("__init__" in vars(value) and not getattr(value, "_is_protocol", False))
+
+
 def needs_example(value: Any) -> bool:
     """Whether an exported object has to show an example and does not."""
     if inspect.isclass(value):
@@ -74,7 +79,7 @@ def problems(package: str, checks: frozenset[str]) -> Iterator[str]:
         if not module.__doc__:
             yield f"{module.__name__}: no docstring"
         for path, value in public(module):
-            yield from broken_rules(path, checks)
+            yield from broken_rules(path, checks if constructs(value) else checks - {"PR01"})
             if inspect.isclass(value):
                 for name in members(value):
                     yield from broken_rules(f"{path}.{name}", checks)

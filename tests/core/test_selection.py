@@ -74,7 +74,15 @@ def test_boolean_arrays_select_along_their_axis(length: tuple[bool, ...]) -> Non
 
 @pytest.mark.parametrize(
     ("selection", "shape"),
-    [(Ellipsis, SHAPE), ((), SHAPE), (0, SHAPE), ((Ellipsis, 1), SHAPE), ((1, Ellipsis, 2), SHAPE), ((), ()), (Ellipsis, ())],
+    [
+        (Ellipsis, SHAPE),
+        ((), SHAPE),
+        (0, SHAPE),
+        ((Ellipsis, 1), SHAPE),
+        ((1, Ellipsis, 2), SHAPE),
+        ((), ()),
+        (Ellipsis, ()),
+    ],
 )
 def test_axes_that_are_not_mentioned_are_selected_whole(selection: Any, shape: tuple[int, ...]) -> None:
     array = np.arange(120)[: np.prod(shape, dtype=int)].reshape(shape)
@@ -214,7 +222,9 @@ def test_extents_ignore_empty_selections() -> None:
 
 
 def test_entries_outside_are_found() -> None:
-    entries = Entries.boxes(chunk=np.array([0]), start=np.array([[3]]), count=np.array([[2]]), out_start=np.array([[0]]))
+    entries = Entries.boxes(
+        chunk=np.array([0]), start=np.array([[3]]), count=np.array([[2]]), out_start=np.array([[0]])
+    )
     check_entries(entries, (5,), (2,))
     with pytest.raises(SelectionError):
         check_entries(entries, (4,))

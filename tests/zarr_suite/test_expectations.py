@@ -27,19 +27,9 @@ def outcome(folder: Path, *expected: str) -> tuple[int, str]:
     shutil.copy(PLUGIN, folder)
     (folder / "expected.txt").write_text("\n".join(expected))
     (folder / "test_two.py").write_text(TESTS)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "expectations",
-        "-p",
-        "no:cacheprovider",
-        "--rootdir",
-        folder,
-        "-q",
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    options = ["-p", "expectations", "-p", "no:cacheprovider", "--rootdir", str(folder), "-q"]
+    command = [sys.executable, "-m", "pytest", *options]
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return run.returncode, run.stdout + run.stderr
 

@@ -51,6 +51,8 @@ def bits_equal(array: NDArray[Any], value: NDArray[Any]) -> bool:
     if dtype.kind in "biufmM" and unsigned is not None:
         array, value = array.view(unsigned), value.view(unsigned)
     # The first element tells most chunks that hold data apart at no cost.
-    if array.ndim and not np.array_equal(array[(0,) * array.ndim], value if value.ndim == 0 else value.reshape(-1)[:1].reshape(())):
+    if array.ndim and not np.array_equal(
+        array[(0,) * array.ndim], value if value.ndim == 0 else value.reshape(-1)[:1].reshape(())
+    ):
         return False
     return bool((array == value).all())

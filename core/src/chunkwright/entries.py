@@ -139,7 +139,8 @@ def ragged_positions(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> ND
     """
     total = int(counts.sum())
     ends = np.cumsum(counts)
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    positions: NDArray[np.int64] = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    return positions
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -262,12 +263,12 @@ class Entries:
     @property
     def ndim(self) -> int:
         """Decoded axes."""
-        return self.start.shape[1]
+        return int(self.start.shape[1])
 
     @property
     def out_ndim(self) -> int:
         """Axes of the caller's array."""
-        return self.out_start.shape[1]
+        return int(self.out_start.shape[1])
 
     @property
     def is_boxes(self) -> bool:
@@ -356,4 +357,5 @@ class Entries:
             return np.zeros(len(self), bool)
         extent = np.array(shape, np.int64).reshape(1, -1)
         exact = (self.start == 0) & (self.count == extent) & ((self.step == 1) | (extent == 1))
-        return exact.all(axis=1)
+        covered: NDArray[np.bool_] = exact.all(axis=1)
+        return covered

@@ -239,7 +239,9 @@ class BackendUnavailableError(CodecError, ImportError):
         See :class:`CodecError`.
     """
 
-    def __init__(self, message: str = "", *, backend: str | None = None, hint: str | None = None, **context: Any) -> None:
+    def __init__(
+        self, message: str = "", *, backend: str | None = None, hint: str | None = None, **context: Any
+    ) -> None:
         super().__init__(message, **context)
         self.backend = backend
         self.hint = hint

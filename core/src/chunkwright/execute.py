@@ -148,10 +148,12 @@ def decode_arrays(chain: PreparedChain, buffers: Buffers, max_workers: int | Non
         One per row, None for missing ones; they own their memory.
     """
     data = yield from _decode_runs(chain.tail, buffers, max_workers)
-    if chain.shard is None:
-        return (yield from _decode_runs(chain.runs[:1], data, max_workers))
-    whole = yield from _decode_shards(chain.shard, _rows(data), max_workers)
-    return (yield from _decode_runs(chain.head, whole, max_workers))
+    runs = chain.runs[:1]
+    if chain.shard is not None:
+        data = yield from _decode_shards(chain.shard, _rows(data), max_workers)
+        runs = chain.head
+    arrays: list[Any] = yield from _decode_runs(runs, data, max_workers)
+    return arrays
 
 
 def _decode_shards(shard: Shard, buffers: Buffers, max_workers: int | None) -> Calls[list[Any]]:
@@ -172,7 +174,9 @@ def _decode_shards(shard: Shard, buffers: Buffers, max_workers: int | None) -> C
 
 def _one_whole(shape: tuple[int, ...]) -> Entries:
     zeros = np.zeros((1, len(shape)), np.int64)
-    return Entries.boxes(chunk=np.zeros(1, np.int64), start=zeros, count=np.array([shape], np.int64).reshape(1, -1), out_start=zeros)
+    return Entries.boxes(
+        chunk=np.zeros(1, np.int64), start=zeros, count=np.array([shape], np.int64).reshape(1, -1), out_start=zeros
+    )
 
 
 def _decode_shards_into(
@@ -541,5 +545,3 @@ def _rows(data: Any) -> Buffers:
 
 def _items(data: Any) -> list[Any | None]:
     return list(data.views()) if isinstance(data, Buffers) else list(data)
-
-

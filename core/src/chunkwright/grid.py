@@ -39,20 +39,26 @@ class Split:
     entries: Entries
 
 
+class _Listed(NamedTuple):
+    """Values within their cells, one column per axis of the group, and their positions in their entry."""
+
+    values: NDArray[np.int64]
+    positions: NDArray[np.int64]
+
+
 class _Segments(NamedTuple):
     """Segments of one group of axes, ordered by entry.
 
-    ``cells`` has one column per axis of the group. A box segment has ``local`` (start within the cell) and
-    contiguous positions; a list segment has ragged ``values`` (one column per axis) and ``positions``.
+    ``cells`` has one column per axis of the group. A box segment takes the ``within`` positions of its entry
+    from ``first`` on and begins at ``local`` in its cell; a list segment takes as many rows of ``listed``.
     """
 
     per_entry: NDArray[np.int64]
     cells: NDArray[np.int64]
     first: NDArray[np.int64]
-    count: NDArray[np.int64]
+    within: NDArray[np.int64]
     local: NDArray[np.int64]
-    values: NDArray[np.int64] | None
-    positions: NDArray[np.int64] | None
+    listed: _Listed | None = None
 
 
 def split(entries: Entries, inner: tuple[int, ...], grid: tuple[int, ...]) -> Split:
@@ -81,7 +87,10 @@ def split(entries: Entries, inner: tuple[int, ...], grid: tuple[int, ...]) -> Sp
     ([0, 1], [1, 0], [0, 3])
     """
     groups = _groups(entries)
-    segments = [_cut_lists(entries, axes, inner) if _has_list(entries, axes) else _cut_box(entries, axes[0], inner[axes[0]]) for axes in groups]
+    segments = [
+        _cut_lists(entries, axes, inner) if _has_list(entries, axes) else _cut_box(entries, axes[0], inner[axes[0]])
+        for axes in groups
+    ]
     rows, picks = _multiply([part.per_entry for part in segments], len(entries))
     cell = _flat_cells(groups, segments, picks, grid, len(rows))
     parts = _assemble(entries, groups, segments, rows, picks)
@@ -91,7 +100,7 @@ def split(entries: Entries, inner: tuple[int, ...], grid: tuple[int, ...]) -> Sp
 def _groups(entries: Entries) -> list[tuple[int, ...]]:
     """Axes that are cut together: the point axes as one group, every other axis alone."""
     together = tuple(axis for axis, runs in enumerate(entries.lists) if runs is not None) if entries.points else ()
-    alone = [(axis,) for axis in range(entries.ndim) if axis not in together]
+    alone: list[tuple[int, ...]] = [(axis,) for axis in range(entries.ndim) if axis not in together]
     return [together, *alone] if together else alone
 
 
@@ -115,7 +124,7 @@ def _cut_box(entries: Entries, axis: int, size: int) -> _Segments:
     if not keep.all():
         entry, cell, first, within, start, step = (column[keep] for column in (entry, cell, first, within, start, step))
     per_entry = np.bincount(entry, minlength=len(entries)).astype(np.int64)
-    return _Segments(per_entry, cell[:, None], first, within, start + first * step - cell * size, None, None)
+    return _Segments(per_entry, cell[:, None], first, within, start + first * step - cell * size)
 
 
 def _cut_lists(entries: Entries, axes: tuple[int, ...], inner: tuple[int, ...]) -> _Segments:
@@ -138,7 +147,7 @@ def _cut_lists(entries: Entries, axes: tuple[int, ...], inner: tuple[int, ...]) 
     count = np.diff(np.append(heads, len(keys)))
     per_entry = np.bincount(entry[heads], minlength=len(entries)).astype(np.int64)
     local = columns - cells * sizes
-    return _Segments(per_entry, cells[heads], heads, count, heads, local, position)
+    return _Segments(per_entry, cells[heads], heads, count, heads, _Listed(local, position))
 
 
 def _ascending(keys: NDArray[np.int64]) -> bool:
@@ -179,6 +188,49 @@ def _flat_cells(
     return flat
 
 
+@attrs.define(eq=False)
+class _Parts:
+    """The columns of the cut entries while they are put together, group by group of axes."""
+
+    entries: Entries
+    rows: NDArray[np.int64]
+    start: NDArray[np.int64]
+    count: NDArray[np.int64]
+    out_start: NDArray[np.int64]
+    lists: list[IndexList | None]
+    out_lists: list[IndexList | None]
+
+    def place_box(self, axis: int, part: _Segments, pick: NDArray[np.int64]) -> None:
+        self.start[:, axis], self.count[:, axis] = part.local[pick], part.within[pick]
+        out = self.entries.axes[axis]
+        if out < 0:
+            return
+        if self.entries.out_lists[out] is None:
+            self.out_start[:, out] += part.first[pick] * self.entries.out_step[self.rows, out]
+        else:
+            self._place_out(out, part.within[pick], ragged_positions(part.first[pick], part.within[pick]))
+
+    def place_lists(self, axes: tuple[int, ...], part: _Segments, listed: _Listed, pick: NDArray[np.int64]) -> None:
+        counts = part.within[pick]
+        ragged = ragged_positions(part.first[pick], counts)
+        offsets = offsets_of(counts)
+        for column, axis in enumerate(axes):
+            self.lists[axis] = IndexList(listed.values[ragged, column], offsets)
+            self.count[:, axis] = counts
+        if self.entries.axes[axes[0]] >= 0:
+            self._place_out(self.entries.axes[axes[0]], counts, listed.positions[ragged])
+
+    def _place_out(self, out: int, counts: NDArray[np.int64], where: NDArray[np.int64]) -> None:
+        """Name the places along an out axis of the elements at positions ``where`` of each row's selection."""
+        entries, per_value = self.entries, np.repeat(self.rows, counts)
+        runs = entries.out_lists[out]
+        if runs is None:
+            values = entries.out_start[per_value, out] + where * entries.out_step[per_value, out]
+        else:
+            values = runs.values[runs.offsets[per_value] + where]
+        self.out_lists[out] = IndexList(values, offsets_of(counts))
+
+
 def _assemble(
     entries: Entries,
     groups: list[tuple[int, ...]],
@@ -186,53 +238,31 @@ def _assemble(
     rows: NDArray[np.int64],
     picks: list[NDArray[np.int64]],
 ) -> Entries:
-    start, count = entries.start[rows], entries.count[rows]
-    out_start, out_step = entries.out_start[rows], entries.out_step[rows]
-    lists: list[IndexList | None] = [None] * entries.ndim
-    out_lists = [runs and runs.take(rows) for runs in entries.out_lists]
+    parts = _Parts(
+        entries,
+        rows,
+        entries.start[rows],
+        entries.count[rows],
+        entries.out_start[rows],
+        [None] * entries.ndim,
+        [runs and runs.take(rows) for runs in entries.out_lists],
+    )
     for axes, part, pick in zip(groups, segments, picks, strict=True):
-        counts = part.count[pick]
-        out = entries.axes[axes[0]]
-        if part.values is None or part.positions is None:
-            start[:, axes[0]], count[:, axes[0]] = part.local[pick], counts
-            positions = part.first[pick] if entries.out_lists[out] is None else None
-            ragged = None
+        if part.listed is None:
+            parts.place_box(axes[0], part, pick)
         else:
-            ragged = ragged_positions(part.first[pick], counts)
-            offsets = offsets_of(counts)
-            for column, axis in enumerate(axes):
-                lists[axis] = IndexList(part.values[ragged, column], offsets)
-                count[:, axis] = counts
-            positions = None
-        if out < 0:
-            continue
-        if positions is not None:
-            out_start[:, out] += positions * out_step[:, out]
-            continue
-        where = ragged_positions(part.first[pick], counts) if ragged is None else part.positions[ragged]
-        out_lists[out] = _out_run(entries, out, rows, counts, where)
+            parts.place_lists(axes, part, part.listed, pick)
     return attrs.evolve(
         entries,
         chunk=entries.chunk[rows],
-        start=start,
-        count=count,
+        start=parts.start,
+        count=parts.count,
         step=entries.step[rows],
-        out_start=out_start,
-        out_step=out_step,
-        lists=tuple(lists),
-        out_lists=tuple(out_lists),
+        out_start=parts.out_start,
+        out_step=entries.out_step[rows],
+        lists=tuple(parts.lists),
+        out_lists=tuple(parts.out_lists),
     )
-
-
-def _out_run(entries: Entries, out: int, rows: NDArray[np.int64], counts: NDArray[np.int64], where: NDArray[np.int64]) -> IndexList:
-    """Places along one out axis of the elements at positions ``where`` of each row's selection."""
-    runs = entries.out_lists[out]
-    per_value = np.repeat(rows, counts)
-    if runs is None:
-        values = entries.out_start[per_value, out] + where * entries.out_step[per_value, out]
-    else:
-        values = runs.values[runs.offsets[per_value] + where]
-    return IndexList(values, offsets_of(counts))
 
 
 def _group_by_cell(parts: Entries, chunk: NDArray[np.int64], cell: NDArray[np.int64], cells: int) -> Split:

@@ -174,9 +174,7 @@ def _running_stop(rows: NDArray[Any]) -> NDArray[np.int64]:
     return stop
 
 
-def _respect_max_size(
-    rows: NDArray[Any], reach: NDArray[np.int64], joins: NDArray[np.bool_], max_size: int
-) -> None:
+def _respect_max_size(rows: NDArray[Any], reach: NDArray[np.int64], joins: NDArray[np.bool_], max_size: int) -> None:
     """Cut merged ranges that are too long, greedily from the left; changes ``joins``."""
     heads = np.flatnonzero(~joins)
     ends = np.append(heads[1:], len(rows))

@@ -371,7 +371,9 @@ class ForeignCodec(Protocol):
             Unbounded when it cannot tell.
         """
 
-    def decode_batch(self, items: Sequence[Any | None], spec: ChunkSpec) -> Sequence[Any | None] | Awaitable[Sequence[Any | None]]:
+    def decode_batch(
+        self, items: Sequence[Any | None], spec: ChunkSpec
+    ) -> Sequence[Any | None] | Awaitable[Sequence[Any | None]]:
         """Decode a batch.
 
         Parameters
@@ -387,7 +389,9 @@ class ForeignCodec(Protocol):
             One per item.
         """
 
-    def encode_batch(self, items: Sequence[Any | None], spec: ChunkSpec) -> Sequence[Any | None] | Awaitable[Sequence[Any | None]]:
+    def encode_batch(
+        self, items: Sequence[Any | None], spec: ChunkSpec
+    ) -> Sequence[Any | None] | Awaitable[Sequence[Any | None]]:
         """Encode a batch; an item may become None, which means that the chunk is not stored.
 
         Parameters

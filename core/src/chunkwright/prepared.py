@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Buffer, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from chunkwright import execute
 from chunkwright.buffers import Buffers
 from chunkwright.chain import BoundChain
-from chunkwright.codecs import Codec, ShardingIndexed, Transpose
+from chunkwright.codecs import ShardingIndexed, Transpose
 from chunkwright.entries import Entries
 from chunkwright.errors import ConfigurationError, CorruptChunkError, SelectionError
 from chunkwright.explain import Explanation
@@ -31,7 +32,7 @@ from chunkwright.read_plan import ReadPlan
 from chunkwright.runs import Choice, form_runs, make_steps
 from chunkwright.selection import entries_of
 from chunkwright.shard_format import Layout, inner_chunk_order
-from chunkwright.spec import BoundedSize, ChunkSpec, DataType, FillValue, FixedSize, Size, UnboundedSize
+from chunkwright.spec import ChunkSpec, FixedSize, Size, UnboundedSize
 from chunkwright.write_plan import WritePlan
 
 if TYPE_CHECKING:
@@ -404,29 +405,29 @@ def prepare(
     """
     spec = ChunkSpec(_checked_shape(chunk_shape), chain.dtype, chain.fill_value)
     _checked_size(spec)
-    common = {"chain": chain, "backends": tuple(backends), "max_chunk_bytes": max_chunk_bytes, "spec": spec}
+    make = partial(PreparedChain, chain=chain, backends=tuple(backends), max_chunk_bytes=max_chunk_bytes, spec=spec)
     codecs = chain.codecs
-    at = next((n for n, codec in enumerate(codecs) if isinstance(codec, ShardingIndexed)), None)
+    at = next((number for number, codec in enumerate(codecs) if isinstance(codec, ShardingIndexed)), None)
     if at is None:
         steps = make_steps(codecs, spec, spec.nbytes, max_chunk_bytes)
         runs, choices = form_runs(steps, backends)
-        return PreparedChain(**common, runs=runs, choices=choices, encoded_size=steps[-1].encoded_size)
+        return make(runs=runs, choices=choices, encoded_size=steps[-1].encoded_size)
     head = make_steps(codecs[:at], spec, spec.nbytes, max_chunk_bytes, encode_fill=backends)
     given = head[-1].encoded_spec if head else spec
     sharding = codecs[at]
     assert isinstance(sharding, ShardingIndexed)
     shard = _prepare_shard(sharding, given, backends, max_chunk_bytes)
-    tail = make_steps(codecs[at + 1 :], given, _shard_size(shard), max_chunk_bytes)
+    size = sharding.encoded_size(given.nbytes, given)
+    tail = make_steps(codecs[at + 1 :], given, size, max_chunk_bytes)
     head_runs, head_choices = form_runs(head, backends)
     tail_runs, tail_choices = form_runs(tail, backends)
-    return PreparedChain(
-        **common,
+    return make(
         head=head_runs,
         tail_runs=tail_runs,
         order=_permutation(head, spec.ndim),
         shard=shard,
-        choices=(*head_choices, Choice("sharding_indexed", "core", "plan", ()), *tail_choices),
-        encoded_size=tail[-1].encoded_size if tail else _shard_size(shard),
+        choices=(*head_choices, Choice(sharding.name, "core", "plan", ()), *tail_choices),
+        encoded_size=tail[-1].encoded_size if tail else size,
     )
 
 
@@ -452,61 +453,14 @@ def _permutation(head: Sequence[Step], ndim: int) -> tuple[int, ...] | None:
     return order
 
 
-def _prepare_shard(
-    codec: ShardingIndexed, spec: ChunkSpec, backends: Sequence[Backend], max_chunk_bytes: int
-) -> Shard:
-    inner_shape = codec.chunk_shape
-    fits = len(inner_shape) == spec.ndim and all(
-        inner > 0 and outer % inner == 0 for outer, inner in zip(spec.shape, inner_shape, strict=True)
-    )
-    if not fits:
-        raise ConfigurationError(
-            "the inner chunk shape does not divide the shard", codec=codec.name, expected=spec.shape, found=inner_shape
-        )
-    grid = tuple(outer // inner for outer, inner in zip(spec.shape, inner_shape, strict=True))
+def _prepare_shard(codec: ShardingIndexed, spec: ChunkSpec, backends: Sequence[Backend], max_chunk_bytes: int) -> Shard:
+    grid = codec.grid(spec.shape)
     if math.prod(grid) > MAX_INNER_CHUNKS:
         raise ConfigurationError("too many inner chunks in a shard", codec=codec.name, found=math.prod(grid))
-    inner = prepare(codec.codecs.bind(spec.dtype, spec.fill_value), inner_shape, backends, max_chunk_bytes)
-    index = _prepare_index(codec, grid, backends)
-    assert isinstance(index.encoded_size, FixedSize)
-    layout = Layout(index.encoded_size.nbytes, codec.index_location == "start", inner.encoded_size)
-    return Shard(
-        spec=spec,
-        inner=inner,
-        index=index,
-        grid=grid,
-        layout=layout,
-        write_order=inner_chunk_order(grid, codec.order),
-    )
-
-
-def _prepare_index(codec: ShardingIndexed, grid: tuple[int, ...], backends: Sequence[Backend]) -> PreparedChain:
-    dtype = DataType(np.dtype(np.uint64))
-    chain = codec.index_codecs.bind(dtype, FillValue.of(dtype, 2**64 - 1))
-    index = prepare(chain, (*grid, 2), backends)
+    inner = prepare(codec.inner_chain(spec.dtype, spec.fill_value), codec.chunk_shape, backends, max_chunk_bytes)
+    index = prepare(codec.index_chain(), (*grid, 2), backends)
     if not isinstance(index.encoded_size, FixedSize):
         raise ConfigurationError("the codecs of a shard index must have a fixed size", codec=codec.name)
-    return index
-
-
-def _shard_size(shard: Shard) -> Size:
-    size = shard.inner.encoded_size
-    if isinstance(size, UnboundedSize):
-        return size
-    return BoundedSize(shard.layout.index_size + len(shard.write_order) * size.nbytes)
-
-
-def codecs_of(chain: PreparedChain) -> tuple[Codec, ...]:
-    """Return the bound codecs of a prepared chain.
-
-    Parameters
-    ----------
-    chain
-        The prepared chain.
-
-    Returns
-    -------
-    tuple of Codec
-        In order of encoding.
-    """
-    return chain.chain.codecs
+    layout = Layout(index.encoded_size.nbytes, codec.index_location == "start", inner.encoded_size)
+    order = inner_chunk_order(grid, codec.order)
+    return Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, write_order=order)

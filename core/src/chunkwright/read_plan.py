@@ -277,9 +277,7 @@ class ReadPlan:
         rows = ragged_positions(first, count)
         return self._entries.take(rows).with_chunk(np.repeat(np.arange(len(items), dtype=np.int64), count))
 
-    def _ask(
-        self, depth: int, items: NDArray[np.int64], offset: NDArray[np.int64], length: NDArray[np.int64]
-    ) -> None:
+    def _ask(self, depth: int, items: NDArray[np.int64], offset: NDArray[np.int64], length: NDArray[np.int64]) -> None:
         """Ask for what items of a level need. A length of -1 is that of a whole object."""
         if not len(items):
             return
@@ -384,9 +382,7 @@ class ReadPlan:
         if len(here):
             self._open_whole(depth + 1, children[here], inner.take(here))
 
-    def _open_index(
-        self, block: _Asked, rows: NDArray[np.int64], size: NDArray[np.int64], buffers: Buffers
-    ) -> None:
+    def _open_index(self, block: _Asked, rows: NDArray[np.int64], size: NDArray[np.int64], buffers: Buffers) -> None:
         """Shards of which only the index is in memory: ask for what is below."""
         depth, items = block.level, block.items[rows]
         level = self._levels[depth]
@@ -462,4 +458,3 @@ def _make_levels(chain: PreparedChain, entries: Entries, whole_fraction: float) 
         )
         levels.append(level)
     return levels, entries
-

@@ -1,33 +1,26 @@
 """Copy between a chunk's array and the caller's array, one entry at a time, with NumPy.
 
-This is the reference for what an entry means. Boxes go the fast way (two views and one assignment);
-one list axis a side costs one fancy index; everything else goes through index arrays that are laid
-out along the out axes and broadcast together, which is right for every combination.
+This is the reference for what an entry means. Boxes are the common case and go the short way: two index tuples,
+made for all entries at once, and one assignment. With index lists, each side is read or written in a layout of
+its own (:class:`_Side`), and a view of fixed permutation leads from one layout to the other. Slices stay slices
+next to one list; only two or more lists on a side meet in a mesh, which spans their axes and no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from types import EllipsisType
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkwright.entries import Entries
+from chunkwright.entries import Entries, IndexList
 
 __all__ = ("Copier", "scatter")
 
-
-@attrs.frozen(eq=False)
-class _Columns:
-    """The columns of entries as nested lists: Python integers make cheaper slices than NumPy ones."""
-
-    start: list[list[int]]
-    count: list[list[int]]
-    step: list[list[int]]
-    out_start: list[list[int]]
-    out_step: list[list[int]]
+type Columns = NDArray[np.int64]
+type Index = tuple[slice | int | EllipsisType | None, ...]
 
 
 class Copier:
@@ -49,21 +42,11 @@ class Copier:
     """
 
     def __init__(self, entries: Entries) -> None:
-        self._entries = entries
-        self._columns = _Columns(
-            entries.start.tolist(),
-            entries.count.tolist(),
-            entries.step.tolist(),
-            entries.out_start.tolist(),
-            entries.out_step.tolist(),
-        )
         self._boxes = entries.is_boxes
-        kept = [out for out in entries.axes if out >= 0]
-        order = sorted(range(len(kept)), key=kept.__getitem__)
-        self._order = None if order == list(range(len(kept))) else tuple(order)
-        self._inverse = None if self._order is None else tuple(order.index(axis) for axis in range(len(kept)))
-        self._mapped = set(kept)
-        self._counted_by = {out: axis for axis, out in enumerate(entries.axes) if out >= 0}
+        if self._boxes:
+            self._make_boxes(entries)
+        else:
+            self._make_sides(entries)
 
     def scatter(self, row: int, chunk: NDArray[Any], out: NDArray[Any]) -> None:
         """Copy one entry's elements from a chunk into the caller's array.
@@ -78,10 +61,11 @@ class Copier:
             The caller's array; values are cast as NumPy's assignment does.
         """
         if self._boxes:
-            values = chunk[self._chunk_box(row)]
-            out[self._out_box(row)] = values if self._order is None else values.transpose(self._order)
+            values = chunk[self._chunk_at[row]]
+            out[self._out_at[row]] = values if self._order is None else values.transpose(self._order)
         else:
-            out[self._out_index(row)] = chunk[self._chunk_index(row)]
+            values = self._chunk_side.read(row, chunk)
+            self._out_side.write(row, out, values.transpose(self._to_out)[self._out_axes])
 
     def gather(self, row: int, source: NDArray[Any], chunk: NDArray[Any]) -> None:
         """Copy one entry's elements from the caller's array into a chunk.
@@ -96,10 +80,11 @@ class Copier:
             The chunk's array, which is changed.
         """
         if self._boxes:
-            values = source[self._out_box(row)]
-            chunk[self._chunk_box(row)] = values if self._inverse is None else values.transpose(self._inverse)
+            values = source[self._out_at[row]]
+            chunk[self._chunk_at[row]] = values if self._inverse is None else values.transpose(self._inverse)
         else:
-            chunk[self._chunk_index(row)] = source[self._out_index(row)]
+            values = self._out_side.read(row, source)
+            self._chunk_side.write(row, chunk, values.transpose(self._to_chunk)[self._chunk_axes])
 
     def selected(self, row: int, source: NDArray[Any]) -> NDArray[Any]:
         """View one entry's elements of the caller's array, in decoded axis order, without a copy.
@@ -107,16 +92,16 @@ class Copier:
         Parameters
         ----------
         row
-            Which entry; only boxes without dropped axes can be viewed.
+            Which entry; only boxes can be viewed.
         source
             The caller's array.
 
         Returns
         -------
         NDArray
-            View of shape ``count``.
+            View with one axis per decoded axis that is not dropped.
         """
-        values = source[self._out_box(row)]
+        values = source[self._out_at[row]]
         return values if self._inverse is None else values.transpose(self._inverse)
 
     def fill(self, row: int, value: Any, out: NDArray[Any]) -> None:
@@ -131,60 +116,140 @@ class Copier:
         out
             The caller's array.
         """
-        out[self._out_box(row) if self._boxes else self._out_index(row)] = value
+        if self._boxes:
+            out[self._out_at[row]] = value
+        else:
+            self._out_side.write(row, out, value)
 
-    def _chunk_box(self, row: int) -> tuple[slice | int, ...]:
-        columns = self._columns
-        return tuple(
-            slice(start, start + count * step, step) if out >= 0 else start
-            for start, count, step, out in zip(
-                columns.start[row], columns.count[row], columns.step[row], self._entries.axes, strict=True
-            )
+    def _make_boxes(self, entries: Entries) -> None:
+        """Index tuples in which dropped axes and out axes of one element are integers."""
+        kept = [out for out in entries.axes if out >= 0]
+        order = tuple(sorted(range(len(kept)), key=kept.__getitem__))
+        self._order = None if order == tuple(range(len(kept))) else order
+        self._inverse = None if self._order is None else tuple(order.index(axis) for axis in range(len(kept)))
+        by_out = {out: axis for axis, out in enumerate(entries.axes)}
+        chunk = [
+            _slices(entries.start[:, axis], entries.count[:, axis], entries.step[:, axis])
+            if out >= 0
+            else entries.start[:, axis].tolist()
+            for axis, out in enumerate(entries.axes)
+        ]
+        places = [
+            _slices(entries.out_start[:, out], entries.count[:, by_out[out]], entries.out_step[:, out])
+            if out in by_out
+            else entries.out_start[:, out].tolist()
+            for out in range(entries.out_ndim)
+        ]
+        if not kept:
+            # Integers alone would give a scalar, which is no view and which objects may be mistaken for.
+            chunk.append([...] * len(entries))
+            places.append([...] * len(entries))
+        self._chunk_at: list[Index] = list(zip(*chunk, strict=True))
+        self._out_at: list[Index] = list(zip(*places, strict=True))
+
+    def _make_sides(self, entries: Entries) -> None:
+        """Two sides, and the views that lead from the layout of one to that of the other."""
+        together = entries.points
+        self._chunk_side = _Side(
+            [
+                _slices(entries.start[:, axis], entries.count[:, axis], entries.step[:, axis])
+                for axis in range(entries.ndim)
+            ],
+            entries.lists,
+            len(entries),
+            together=together,
         )
+        by_out = {out: axis for axis, out in enumerate(entries.axes)}
+        ones = np.ones(len(entries), np.int64)
+        self._out_side = _Side(
+            [
+                _slices(
+                    entries.out_start[:, out],
+                    entries.count[:, by_out[out]] if out in by_out else ones,
+                    entries.out_step[:, out],
+                )
+                for out in range(entries.out_ndim)
+            ],
+            entries.out_lists,
+            len(entries),
+            together=False,
+        )
+        layout = [entries.axes[axis] for axis in self._chunk_side.layout]
+        self._to_out, self._out_axes = _lead(layout, range(entries.out_ndim))
+        self._to_chunk, self._chunk_axes = _lead(range(entries.out_ndim), layout)
 
-    def _out_box(self, row: int) -> tuple[slice | int, ...]:
-        columns, count = self._columns, self._columns.count[row]
-        index: list[slice | int] = []
-        for out, (start, step) in enumerate(zip(columns.out_start[row], columns.out_step[row], strict=True)):
-            axis = self._counted_by.get(out)
-            if axis is None:
-                index.append(start)
-                continue
-            stop = start + count[axis] * step
-            index.append(slice(start, stop if stop >= 0 else None, step))
-        return tuple(index)
 
-    def _chunk_index(self, row: int) -> tuple[NDArray[np.int64] | int, ...]:
-        """Index arrays of the chunk, each laid out along the out axis that it lands on."""
-        entries, columns = self._entries, self._columns
-        index: list[NDArray[np.int64] | int] = []
-        for axis, out in enumerate(entries.axes):
-            runs = entries.lists[axis]
-            if runs is not None:
-                values = runs.run(row)
-            else:
-                start, count, step = columns.start[row][axis], columns.count[row][axis], columns.step[row][axis]
-                values = np.arange(start, start + count * step, step, dtype=np.int64)
-            index.append(self._along(values, out) if out >= 0 else values.reshape((1,) * entries.out_ndim))
-        return tuple(index)
+class _Side:
+    """One side of entries with index lists: slices along some axes, lists along others.
 
-    def _out_index(self, row: int) -> tuple[NDArray[np.int64], ...]:
-        entries, columns = self._entries, self._columns
-        index: list[NDArray[np.int64]] = []
-        for out, runs in enumerate(entries.out_lists):
-            if runs is not None:
-                values = runs.run(row)
-            else:
-                axis = self._counted_by.get(out)
-                count = 1 if axis is None else columns.count[row][axis]
-                values = columns.out_start[row][out] + columns.out_step[row][out] * np.arange(count, dtype=np.int64)
-            index.append(self._along(values, out))
-        return tuple(index)
+    Values are read and written in a layout of their own: one axis per axis of the array, in order; when the
+    lists advance together, their common axis comes first and the others follow.
+    """
 
-    def _along(self, values: NDArray[np.int64], out: int) -> NDArray[np.int64]:
-        shape = [1] * self._entries.out_ndim
-        shape[out] = len(values)
-        return values.reshape(shape)
+    def __init__(
+        self, slices: list[list[slice]], lists: Sequence[IndexList | None], rows: int, *, together: bool
+    ) -> None:
+        listed = [axis for axis, runs in enumerate(lists) if runs is not None]
+        others = [axis for axis, runs in enumerate(lists) if runs is None]
+        self._lists = [runs for runs in lists if runs is not None]
+        self._together = together and bool(listed)
+        self._alone = listed[0] if len(listed) == 1 and not self._together else None
+        every = [slice(None)] * rows
+        boxes = [every if lists[axis] else slices[axis] for axis in range(len(slices))]
+        # The ellipsis makes a view of 0-d arrays too.
+        self._boxes: list[Index] = list(zip(*boxes, [...] * rows, strict=True))
+        self._front = [*listed, *others]
+        self._back = [self._front.index(axis) for axis in range(len(slices))]
+        self.layout = [listed[0], *others] if self._together else list(range(len(slices)))
+
+    def read(self, row: int, array: NDArray[Any]) -> NDArray[Any]:
+        """Elements of one entry, in this side's layout."""
+        view = array[self._boxes[row]]
+        if not self._lists:
+            return view
+        if self._alone is not None:
+            return view[(slice(None),) * self._alone + (self._lists[0].run(row),)]
+        values: NDArray[Any] = view.transpose(self._front)[self._mesh(row)]
+        return values if self._together else values.transpose(self._back)
+
+    def write(self, row: int, array: NDArray[Any], values: Any) -> None:
+        """Set the elements of one entry; ``values`` are in this side's layout, or 0-d."""
+        view = array[self._boxes[row]]
+        if not self._lists:
+            view[...] = values
+        elif self._alone is not None:
+            view[(slice(None),) * self._alone + (self._lists[0].run(row),)] = values
+        else:
+            if not self._together and np.ndim(values):
+                values = values.transpose(self._front)
+            view.transpose(self._front)[self._mesh(row)] = values
+
+    def _mesh(self, row: int) -> tuple[NDArray[np.int64], ...]:
+        runs = [runs.run(row) for runs in self._lists]
+        return tuple(runs) if self._together else np.ix_(*runs)
+
+
+def _slices(start: Columns, count: Columns, step: Columns) -> list[slice]:
+    """Slices along one axis, for all entries at once."""
+    stop = start + count * step
+    if (step == 1).all():
+        return list(map(slice, start.tolist(), stop.tolist()))
+    # A negative stop would count from the end; with a negative step it means that the first element is included.
+    ends = [None if end < 0 else end for end in stop.tolist()]
+    return list(map(slice, start.tolist(), ends, step.tolist()))
+
+
+def _lead(layout: Sequence[int], target: Sequence[int]) -> tuple[list[int], Index]:
+    """The permutation and the index that turn values of one layout into another.
+
+    Both are given as the out axis of each axis, -1 for dropped ones. Axes that only one of them has are of one
+    element: they are taken away, or added.
+    """
+    place = {out: axis for axis, out in enumerate(layout) if out >= 0}
+    common = [out for out in target if out in place]
+    extra = [axis for axis, out in enumerate(layout) if out not in common]
+    added = [slice(None) if out in place else None for out in target]
+    return [*(place[out] for out in common), *extra], (*added, *(0 for _ in extra), ...)
 
 
 def scatter(arrays: Sequence[NDArray[Any] | None], entries: Entries, out: NDArray[Any], fill: Any) -> None:
@@ -208,23 +273,3 @@ def scatter(arrays: Sequence[NDArray[Any] | None], entries: Entries, out: NDArra
             copier.fill(row, fill, out)
         else:
             copier.scatter(row, array, out)
-
-
-def rows_by_chunk(entries: Entries) -> Iterator[tuple[int, range]]:
-    """Yield each chunk number with the rows of its entries; entries must be ordered by chunk.
-
-    Parameters
-    ----------
-    entries
-        The selections.
-
-    Yields
-    ------
-    tuple of int and range
-        Chunk number and rows.
-    """
-    heads = np.flatnonzero(np.append(True, entries.chunk[1:] != entries.chunk[:-1])) if len(entries) else np.empty(0, np.int64)
-    bounds = [*heads.tolist(), len(entries)]
-    numbers = entries.chunk.tolist()
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
-        yield numbers[first], range(first, last)

@@ -15,16 +15,16 @@ other, extents that NumPy would broadcast) is a ``SelectionError``: nothing is g
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkwright.entries import Entries, IndexList, offsets_of
+from chunkwright._axes import Axis, Ints, constant, dropped, evened, matched, read_axis
+from chunkwright._plain import few_boxes
+from chunkwright.entries import Entries, IndexList
 from chunkwright.errors import SelectionError
 
 __all__ = ("Selection", "Selector", "check_entries", "entries_of", "entries_of_pairs", "out_extents")
@@ -32,28 +32,8 @@ __all__ = ("Selection", "Selector", "check_entries", "entries_of", "entries_of_p
 type Selector = int | slice | EllipsisType | NDArray[Any] | list[int] | list[bool]
 type Selection = Selector | tuple[Selector, ...]
 
-type Ints = NDArray[np.int64]
-
-UNKNOWN = -1
-
 FEW = 8
 """Up to so many pairs, plain Python is faster than a dozen calls of NumPy."""
-
-
-@attrs.frozen(eq=False)
-class _Axis:
-    """What every selection of a batch takes along one axis.
-
-    ``runs`` replaces start and step. A count of ``UNKNOWN`` is settled by the other side. ``single`` axes
-    came as integers; ``across`` axes came as arrays that are laid out along their own axis (``numpy.ix_``).
-    """
-
-    start: Ints
-    count: Ints
-    step: Ints
-    runs: IndexList | None = None
-    single: bool = False
-    across: bool = False
 
 
 def entries_of(selection: Selection, shape: tuple[int, ...]) -> tuple[Entries, tuple[int, ...]]:
@@ -84,11 +64,13 @@ def entries_of(selection: Selection, shape: tuple[int, ...]) -> tuple[Entries, t
     ((5,), [[2, 0]], [[4]], [[-1]])
     """
     items = _expanded(selection if isinstance(selection, tuple) else (selection,), len(shape))
-    axes = [_axis([item], extent, position) for position, (item, extent) in enumerate(zip(items, shape, strict=True))]
+    axes = [
+        read_axis([item], extent, position) for position, (item, extent) in enumerate(zip(items, shape, strict=True))
+    ]
     if any(axis.across for axis in axes):
         raise SelectionError("index arrays must be one-dimensional")
     out_shape = tuple(int(axis.count[0]) for axis in axes if not axis.single)
-    out = [_Axis(_constant(0, 1), axis.count, _constant(1, 1)) for axis in axes if not axis.single]
+    out = [Axis(constant(0, 1), axis.count, constant(1, 1)) for axis in axes if not axis.single]
     entries = _joined(axes, out, rows=1, points=False)
     check_entries(entries, shape, out_shape)
     return entries, out_shape
@@ -135,7 +117,7 @@ def entries_of_pairs(
     ([[1, 0]], [[2, 1]], [[4]], (0, -1))
     """
     if len(selections) <= FEW and not drop_axes:
-        entries = _few_boxes(selections, out_selections, shape, out_shape)
+        entries = few_boxes(selections, out_selections, shape, out_shape)
         if entries is not None:
             return entries
     chunk_axes = _side(selections, shape, len(shape))
@@ -143,74 +125,13 @@ def entries_of_pairs(
     points = sum(axis.runs is not None and not axis.across for axis in chunk_axes) > 1
     if points and not all(axis.runs is not None for axis in chunk_axes):
         raise SelectionError("several index arrays must select along every axis")
-    chunk_axes = [_dropped(axis) if position in drop_axes else axis for position, axis in enumerate(chunk_axes)]
+    chunk_axes = [dropped(axis) if position in drop_axes else axis for position, axis in enumerate(chunk_axes)]
     if not points:
-        chunk_axes = [_evened(axis) for axis in chunk_axes]
-    out_axes = [_evened(axis, descending=True) for axis in out_axes]
+        chunk_axes = [evened(axis) for axis in chunk_axes]
+    out_axes = [evened(axis, descending=True) for axis in out_axes]
     entries = _joined(chunk_axes, out_axes, rows=len(selections), points=points)
     check_entries(entries, shape, out_shape)
     return entries
-
-
-def _few_boxes(
-    selections: Sequence[Any], out_selections: Sequence[Any], shape: tuple[int, ...], out_shape: tuple[int, ...] | None
-) -> Entries | None:
-    """The commonest case, a few plain boxes inside their arrays; None when it is anything else."""
-    rows = []
-    axes: tuple[int, ...] | None = None
-    for selection, out_selection in zip(selections, out_selections, strict=True):
-        box = _plain_box(selection, out_selection, shape, out_shape)
-        if box is None or (axes is not None and box[0] != axes):
-            return None
-        axes = box[0]
-        rows.append(box[1:])
-    starts, counts, steps, out_starts = (np.array(column, np.int64).reshape(len(rows), -1) for column in zip(*rows, strict=True))
-    return Entries(
-        chunk=np.arange(len(rows), dtype=np.int64),
-        start=starts,
-        count=counts,
-        step=steps,
-        out_start=out_starts,
-        out_step=np.ones(out_starts.shape, np.int64),
-        axes=axes or (),
-        lists=(None,) * starts.shape[1],
-        out_lists=(None,) * out_starts.shape[1],
-    )
-
-
-type _Box = tuple[tuple[int, ...], list[int], list[int], list[int], list[int]]
-
-
-def _plain_box(selection: Any, out_selection: Any, shape: tuple[int, ...], out_shape: tuple[int, ...] | None) -> _Box | None:
-    """Axes, start, count and step on the chunk's side, and start on the caller's side."""
-    if type(selection) is not tuple or type(out_selection) is not tuple or len(selection) != len(shape):
-        return None
-    axes, start, count, step, out_start = [], [], [], [], []
-    out = 0
-    for item, extent in zip(selection, shape, strict=True):
-        if type(item) is int and 0 <= item < extent:
-            axes.append(-1)
-            first, taken, by = item, 1, 1
-        elif type(item) is slice and out < len(out_selection) and type(out_selection[out]) is slice:
-            first, stop, by = item.start, item.stop, item.step or 1
-            place = out_selection[out]
-            ends = first, stop, by, place.start, place.stop
-            if not all(type(end) is int and end >= 0 for end in ends) or stop > extent or place.step not in (None, 1):
-                return None
-            taken = max(-((first - stop) // by), 0)
-            if place.stop - place.start != taken or (out_shape is not None and place.stop > out_shape[out]):
-                return None
-            axes.append(out)
-            out_start.append(place.start)
-            out += 1
-        else:
-            return None
-        start.append(first)
-        count.append(taken)
-        step.append(by)
-    if out != len(out_selection) or (out_shape is not None and len(out_shape) != out):
-        return None
-    return tuple(axes), start, count, step, out_start
 
 
 def out_extents(entries: Entries) -> tuple[int, ...]:
@@ -301,7 +222,7 @@ def _expanded(items: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
     return items[:at] + (slice(None),) * missing + items[at + 1 :]
 
 
-def _side(selections: Sequence[Any], shape: tuple[int, ...] | None, ndim: int | None) -> list[_Axis]:
+def _side(selections: Sequence[Any], shape: tuple[int, ...] | None, ndim: int | None) -> list[Axis]:
     """Read one side of all pairs, axis by axis."""
     kinds = set(map(type, selections))
     if kinds != {tuple}:
@@ -312,7 +233,10 @@ def _side(selections: Sequence[Any], shape: tuple[int, ...] | None, ndim: int | 
     elif len(lengths) > 1:
         raise SelectionError("selections of different forms")
     columns = list(zip(*selections, strict=True))
-    axes = [_axis(column, None if shape is None else shape[position], position) for position, column in enumerate(columns)]
+    axes = [
+        read_axis(column, None if shape is None else shape[position], position)
+        for position, column in enumerate(columns)
+    ]
     across = [axis.across for axis in axes]
     if any(across) and not all(across):
         raise SelectionError("index arrays of different forms")
@@ -321,119 +245,7 @@ def _side(selections: Sequence[Any], shape: tuple[int, ...] | None, ndim: int | 
     return axes
 
 
-def _axis(column: Sequence[Any], extent: int | None, position: int) -> _Axis:
-    """Read what all pairs take along one axis."""
-    kinds = set(map(type, column))
-    if kinds == {slice}:
-        return _slices(column, extent)
-    if any(issubclass(kind, np.ndarray | list) for kind in kinds):
-        arrays = [np.asarray(item) for item in column]
-        if any(array.ndim for array in arrays):
-            return _arrays(arrays, extent, position)
-    try:
-        values = np.array([_integer(item) for item in column], np.int64)
-    except (TypeError, OverflowError) as error:
-        raise SelectionError("neither an integer, a slice nor an index array") from error
-    return _Axis(_wrapped(values, extent), _constant(1, len(values)), _constant(1, len(values)), single=True)
-
-
-def _integer(item: Any) -> int:
-    if isinstance(item, bool | np.bool_):
-        raise TypeError("a Boolean is no index")
-    return operator.index(item)
-
-
-def _slices(column: Sequence[slice], extent: int | None) -> _Axis:
-    steps = {item.step for item in column}
-    if not all(step is None or (isinstance(step, int) and step >= 1) for step in steps):
-        return _odd_slices(column, extent)
-    try:
-        start = np.array([item.start for item in column], np.int64)
-        stop = np.array([item.stop for item in column], np.int64)
-        step = np.ones(len(start), np.int64) if steps <= {None, 1} else np.array([item.step or 1 for item in column], np.int64)
-    except (TypeError, ValueError, OverflowError):
-        return _odd_slices(column, extent)
-    if start.min(initial=0) < 0 or stop.min(initial=0) < 0 or (extent is not None and stop.max(initial=0) > extent):
-        return _odd_slices(column, extent)
-    return _Axis(start, np.maximum(-((start - stop) // step), 0), step)
-
-
-def _odd_slices(column: Sequence[slice], extent: int | None) -> _Axis:
-    """Slices with open ends, ends outside the axis, or negative steps."""
-    try:
-        if extent is not None:
-            ranges = [range(*item.indices(extent)) for item in column]
-            rows = [(item.start, len(item), item.step) for item in ranges]
-        elif all(item.stop is None and (item.start or 0) >= 0 and (item.step or 1) >= 1 for item in column):
-            rows = [(item.start or 0, UNKNOWN, item.step or 1) for item in column]
-        else:
-            raise SelectionError("a slice that depends on the length of the caller's array")
-    except (TypeError, ValueError) as error:
-        raise SelectionError(str(error)) from error
-    start, count, step = np.array(rows, np.int64).reshape(-1, 3).T
-    return _Axis(start, count, step)
-
-
-def _arrays(arrays: list[NDArray[Any]], extent: int | None, position: int) -> _Axis:
-    ndims = {array.ndim for array in arrays}
-    if len(ndims) > 1:
-        raise SelectionError("index arrays of different forms")
-    across = ndims != {1}
-    if across and any(array.ndim <= position or array.shape[position] != array.size for array in arrays):
-        raise SelectionError("index arrays that select together must be one-dimensional")
-    runs = IndexList.of([_indices(array.reshape(-1), extent) for array in arrays])
-    runs = attrs.evolve(runs, values=_wrapped(runs.values, extent))
-    return _Axis(_constant(0, len(arrays)), runs.counts, _constant(1, len(arrays)), runs, across=across)
-
-
-def _indices(array: NDArray[Any], extent: int | None) -> Ints:
-    if array.dtype.kind == "b":
-        if extent is not None and len(array) != extent:
-            raise SelectionError("wrong length of a Boolean array", expected=extent, found=len(array))
-        return np.flatnonzero(array).astype(np.int64)
-    if array.dtype.kind not in "iu" and array.size:
-        raise SelectionError("an index array must be of integers or Booleans")
-    return array.astype(np.int64)
-
-
-def _wrapped(values: Ints, extent: int | None) -> Ints:
-    """Count negative indices from the end."""
-    if extent is None or values.min(initial=0) >= 0:
-        return values
-    return np.where(values < 0, values + extent, values)
-
-
-def _constant(value: int, rows: int) -> Ints:
-    return np.full(rows, value, np.int64)
-
-
-def _dropped(axis: _Axis) -> _Axis:
-    """An axis of length one that the caller's array does not have."""
-    if (axis.count != 1).any():
-        raise SelectionError("a dropped axis must have length one")
-    start = axis.start if axis.runs is None else axis.runs.values
-    return attrs.evolve(axis, start=start, runs=None, single=True)
-
-
-def _evened(axis: _Axis, *, descending: bool = False) -> _Axis:
-    """Turn an index list whose runs are all evenly spaced into starts and steps."""
-    runs = axis.runs
-    if runs is None:
-        return axis
-    counts = runs.counts
-    padded = np.append(runs.values, [0, 0])
-    heads = np.minimum(runs.offsets[:-1], len(runs.values))
-    step = np.where(counts > 1, padded[heads + 1] - padded[heads], 1)
-    within = np.ones(max(len(runs.values) - 1, 0), bool)
-    inner_heads = runs.offsets[1:-1]
-    within[inner_heads[(inner_heads > 0) & (inner_heads < len(runs.values))] - 1] = False
-    expected = np.repeat(step, counts)[:-1]
-    if (np.diff(runs.values)[within] != expected[within]).any() or not (step if not descending else np.abs(step)).min(initial=1) >= 1:
-        return axis
-    return attrs.evolve(axis, start=np.where(counts > 0, padded[heads], 0), step=step, runs=None)
-
-
-def _joined(chunk_axes: list[_Axis], out_axes: list[_Axis], *, rows: int, points: bool) -> Entries:
+def _joined(chunk_axes: list[Axis], out_axes: list[Axis], *, rows: int, points: bool) -> Entries:
     """Match the axes of both sides and make entries of them."""
     landing = [out for out, axis in enumerate(out_axes) if not axis.single]
     kept = [position for position, axis in enumerate(chunk_axes) if not axis.single]
@@ -444,7 +256,7 @@ def _joined(chunk_axes: list[_Axis], out_axes: list[_Axis], *, rows: int, points
     axes = [-1] * len(chunk_axes)
     for position, out in zip(kept, targets, strict=True):
         axes[position] = out
-        chunk_axes[position], out_axes[out] = _matched(chunk_axes[position], out_axes[out])
+        chunk_axes[position], out_axes[out] = matched(chunk_axes[position], out_axes[out])
     return Entries(
         chunk=np.arange(rows, dtype=np.int64),
         start=_stacked([axis.start for axis in chunk_axes], rows),
@@ -457,38 +269,6 @@ def _joined(chunk_axes: list[_Axis], out_axes: list[_Axis], *, rows: int, points
         out_lists=tuple(axis.runs for axis in out_axes),
         points=points,
     )
-
-
-def _matched(chunk: _Axis, out: _Axis) -> tuple[_Axis, _Axis]:
-    """Make sure that both sides have as many elements, with ascending steps on the chunk's side."""
-    if (out.count == UNKNOWN).any():
-        out = attrs.evolve(out, count=np.where(out.count == UNKNOWN, chunk.count, out.count))
-    if (chunk.count != out.count).any():
-        raise SelectionError("different numbers of elements on both sides")
-    backwards = chunk.step < 0
-    if not backwards.any():
-        return chunk, out
-    if out.runs is not None:
-        return _listed(chunk), out
-    reach = np.maximum(chunk.count - 1, 0)
-    return (
-        attrs.evolve(
-            chunk, start=np.where(backwards, chunk.start + reach * chunk.step, chunk.start), step=np.abs(chunk.step)
-        ),
-        attrs.evolve(
-            out,
-            start=np.where(backwards, out.start + reach * out.step, out.start),
-            step=np.where(backwards, -out.step, out.step),
-        ),
-    )
-
-
-def _listed(axis: _Axis) -> _Axis:
-    """Turn starts and steps into an index list."""
-    offsets = offsets_of(axis.count)
-    position = np.arange(int(offsets[-1]), dtype=np.int64) - np.repeat(offsets[:-1], axis.count)
-    values = np.repeat(axis.start, axis.count) + position * np.repeat(axis.step, axis.count)
-    return attrs.evolve(axis, runs=IndexList(values, offsets))
 
 
 def _stacked(columns: list[Ints], rows: int) -> Ints:

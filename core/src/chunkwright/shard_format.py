@@ -298,5 +298,3 @@ def kept_spans(
     for first, begin, total in zip(start[heads].tolist(), offset[heads].tolist(), totals.tolist(), strict=True):
         spans.append((first, old[begin : begin + total]))
     return spans
-
-

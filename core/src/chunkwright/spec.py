@@ -127,7 +127,8 @@ class FillValue:
             return {"string": "", "bytes": b"", "object": 0}[dtype.variable]
         array = np.zeros((), dtype.numpy)
         if dtype.numpy.kind in "mM":
-            array[...] = "NaT"
+            # By its bits: NumPy has deprecated to convert to dates without a unit.
+            array.view(np.dtype(f"{dtype.numpy.byteorder}i8"))[...] = np.iinfo(np.int64).min
         array.flags.writeable = False
         return array
 

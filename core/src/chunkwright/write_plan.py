@@ -248,5 +248,5 @@ def _covered(chain: PreparedChain, entries: Entries, chunks: int) -> NDArray[np.
         return covered
     parts = split(entries.permuted(chain.order), chain.shard.inner.spec.shape, chain.shard.grid)
     inner = _covered(chain.shard.inner, parts.entries, len(parts.chunk))
-    done = np.bincount(parts.chunk[inner], minlength=chunks)
-    return done == len(chain.shard.write_order)
+    done: NDArray[np.bool_] = np.bincount(parts.chunk[inner], minlength=chunks) == len(chain.shard.write_order)
+    return done

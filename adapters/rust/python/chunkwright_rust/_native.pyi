@@ -1,2 +1,4 @@
+__all__ = ["version"]
+
 def version() -> str:
     """Return the version of the native code."""

@@ -1,0 +1,281 @@
+"""Drive plans on the calling thread.
+
+A read fetches what the plan needs a window at a time and decodes what is ready, sub-batch by sub-batch, until
+the plan needs nothing more. Small work happens on the calling thread alone. Where there is much to fetch, a
+second thread fetches the next window while this one decodes; where the bytes are in memory there is nothing
+to fetch, and ranges are cut from what the source holds.
+
+A write holds the locks of all its chunks from before their bytes are read until the last is stored. It
+reads what incomplete chunks hold, encodes a sub-batch, and stores it while the next is encoded. When encoding
+fails, nothing of that sub-batch is stored; chunks that were stored before are whole.
+
+``stop`` may be set from another thread; a driver looks at it between sub-batches and returns early, with
+``out`` or the store half done, as a cancelled call leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Buffer, Iterable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkwright.buffers import Buffers
+from chunkwright.errors import CodecError
+from chunkwright.needs import coalesce
+from chunkwright_store._helper import Helper
+from chunkwright_store._schedule import Schedule, answers, from_memory, range_of
+from chunkwright_store.jobs import Limits, ReadJob, WriteJob
+from chunkwright_store.locks import LOCKS
+
+__all__ = ("Stop", "read_sync", "write_sync")
+
+OVERLAP_NBYTES = 1 << 20
+"""With less than this to fetch, a second thread costs more than it hides."""
+
+MAX_OPEN = 128
+"""Chunks that may be open at a time where a source holds a file descriptor."""
+
+type Answer = tuple[NDArray[np.int64], Buffers | Sequence[Buffer | None]]
+
+
+class Stop:
+    """A request to return early, made by another thread.
+
+    Examples
+    --------
+    >>> stop = Stop()
+    >>> stop.set()
+    >>> bool(stop)
+    True
+    """
+
+    __slots__ = ("_set",)
+
+    def __init__(self) -> None:
+        self._set = False
+
+    def set(self) -> None:
+        """Ask."""
+        self._set = True
+
+    def __bool__(self) -> bool:
+        return self._set
+
+
+DEFAULT = Limits()
+NEVER = Stop()
+
+
+def read_sync(
+    jobs: Iterable[ReadJob], out: NDArray[Any], limits: Limits | None = None, *, stop: Stop | None = None
+) -> None:
+    """Read chunks into an array; afterwards ``plan.statuses`` tells which were present.
+
+    Parameters
+    ----------
+    jobs
+        Plans with synchronous sources.
+    out
+        The caller's array.
+    limits
+        How much to do at a time.
+    stop
+        Looked at between sub-batches.
+
+    Raises
+    ------
+    CodecError
+        With the key of the chunk. Elements of other chunks may have been read.
+
+    Examples
+    --------
+    >>> read_sync([], np.empty(0))
+    """
+    for job in jobs:
+        try:
+            _Reader(job, out, limits or DEFAULT, NEVER if stop is None else stop).run()
+        except CodecError as error:
+            job.named(error)
+            raise
+
+
+def write_sync(
+    jobs: Iterable[WriteJob],
+    value: NDArray[Any],
+    limits: Limits | None = None,
+    *,
+    locked: bool = False,
+    stop: Stop | None = None,
+) -> None:
+    """Write an array into chunks.
+
+    Parameters
+    ----------
+    jobs
+        Plans with synchronous sources and sinks.
+    value
+        The caller's array.
+    limits
+        How much to do at a time.
+    locked
+        Whether the caller holds the locks of all jobs already.
+    stop
+        Looked at between sub-batches.
+
+    Raises
+    ------
+    CodecError
+        With the key of the chunk. Other chunks may have been written; each is as it was or as it should be.
+    RuntimeError
+        When a lock is taken and this thread runs an event loop.
+
+    Examples
+    --------
+    >>> write_sync([], np.empty(0))
+    """
+    jobs = list(jobs)
+    keys = [] if locked else [key for job in jobs for key in job.lock_keys]
+    with LOCKS.hold(keys) if keys else nullcontext():
+        for job in jobs:
+            try:
+                _Writer(job, value, limits or DEFAULT, NEVER if stop is None else stop).run()
+            except CodecError as error:
+                job.named(error)
+                raise
+
+
+class _Fetcher:
+    """Fetches windows of one plan's needs; knows which kind of sources the job has."""
+
+    def __init__(self, job: ReadJob | WriteJob, limits: Limits) -> None:
+        self._job = job
+        self._limits = limits
+        first = job.sources[0] if len(job.sources) else None
+        self.in_memory = hasattr(first, "whole")
+        self._closes = hasattr(first, "close")
+        self._open: set[int] = set()
+        self.schedule = Schedule(job.plan, whole_nbytes=job.whole_nbytes)
+
+    def window(self) -> NDArray[Any]:
+        """The needs to fetch next, none when there are none."""
+        max_bytes = 1 << 62 if self.in_memory else max(1, self._limits.max_bytes_in_flight // 4)
+        needs, _ = self.schedule.next(max_bytes, MAX_OPEN if self._closes else None)
+        return needs
+
+    def fetch(self, needs: NDArray[Any]) -> Answer:
+        """Fetch a window; safe on a thread of its own while the plan is used elsewhere."""
+        sources = self._job.sources
+        if self.in_memory:
+            return from_memory(needs, sources)
+        if self._closes:
+            self._open.update(needs["chunk"].tolist())
+        fetches = coalesce(needs, max_gap=self._limits.max_gap, max_size=self._limits.max_size)
+        columns = (fetches.chunk, fetches.kind, fetches.start, fetches.stop)
+        fetched = [
+            sources[chunk].get_ranges((range_of(kind, start, stop),))[0]
+            for chunk, kind, start, stop in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+        return answers(fetches, range(len(fetches)), fetched)
+
+    def feed(self, answer: Answer) -> NDArray[Any]:
+        """Give the plan a window, close chunks that need nothing more, and return the next window."""
+        self._job.plan.feed(*answer)
+        self.schedule.refresh()
+        if self._open:
+            self._close(self._open.difference(self.schedule.begun.tolist()))
+        return self.window()
+
+    def close(self) -> None:
+        self._close(set(self._open))
+
+    def _close(self, chunks: set[int]) -> None:
+        self._open -= chunks
+        for chunk in chunks:
+            self._job.sources[chunk].close()
+
+
+class _Reader:
+    def __init__(self, job: ReadJob, out: NDArray[Any], limits: Limits, stop: Stop) -> None:
+        self._plan = job.plan
+        self._out = out
+        self._limits = limits
+        self._stop = stop
+        self._fetcher = _Fetcher(job, limits)
+
+    def run(self) -> None:
+        fetcher = self._fetcher
+        try:
+            needs = fetcher.window()
+            if fetcher.in_memory or not len(needs) or fetcher.schedule.nbytes(needs).sum() < OVERLAP_NBYTES:
+                self._inline(needs)
+            else:
+                self._overlapped(needs)
+        finally:
+            fetcher.close()
+
+    def _inline(self, needs: NDArray[Any]) -> None:
+        fetcher = self._fetcher
+        while len(needs) and not self._stop:
+            needs = fetcher.feed(fetcher.fetch(needs))
+            self._decode()
+        self._decode()
+
+    def _overlapped(self, needs: NDArray[Any]) -> None:
+        fetcher = self._fetcher
+        with Helper() as helper:
+            fetched = helper.start(partial(fetcher.fetch, needs))
+            while fetched is not None:
+                following = fetcher.feed(fetched())
+                go_on = len(following) > 0 and not self._stop
+                fetched = helper.start(partial(fetcher.fetch, following)) if go_on else None
+                self._decode()
+        self._decode()
+
+    def _decode(self) -> None:
+        while not self._stop and (work := self._plan.take(self._limits.batch_bytes)) is not None:
+            work.run(self._out, max_workers=self._limits.max_workers)
+
+
+class _Writer:
+    def __init__(self, job: WriteJob, value: NDArray[Any], limits: Limits, stop: Stop) -> None:
+        self._plan = job.plan
+        self._sinks = job.sinks
+        self._value = value
+        self._limits = limits
+        self._stop = stop
+        self._fetcher = _Fetcher(job, limits)
+
+    def run(self) -> None:
+        fetcher = self._fetcher
+        try:
+            needs = fetcher.window()
+            with Helper() as helper:
+                self._encode(helper)
+                while len(needs) and not self._stop:
+                    needs = fetcher.feed(fetcher.fetch(needs))
+                    self._encode(helper)
+        finally:
+            fetcher.close()
+
+    def _encode(self, helper: Helper) -> None:
+        work = self._plan.take(self._limits.batch_bytes)
+        while work is not None and not self._stop:
+            chunks = work.run(self._value, max_workers=self._limits.max_workers)
+            work = self._plan.take(self._limits.batch_bytes)
+            helper.wait()
+            if work is None:
+                self._store(chunks)
+            else:
+                helper.start(partial(self._store, chunks))
+        helper.wait()
+
+    def _store(self, chunks: Sequence[tuple[int, Buffer | None]]) -> None:
+        for chunk, data in chunks:
+            if data is None:
+                self._sinks[chunk].delete()
+            else:
+                self._sinks[chunk].set(data)

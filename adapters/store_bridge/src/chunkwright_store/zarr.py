@@ -1,0 +1,498 @@
+"""Sources and sinks for zarr-python's stores: the only module here that imports zarr.
+
+:func:`classify` decides how a call may be driven, by exact class. Having synchronous methods is not enough:
+every ``WrapperStore`` inherits them, so a wrapper that overrides only ``get`` would be passed by, and its
+readers given what it hides.
+
+- ``memory``: the stored buffer is taken once per read; ranges are views of it.
+- ``local``: the file is read directly, through one descriptor per shard, with zarr's own rules for what is
+  missing; writes go through the store.
+- ``sync``: byte getters that are no ``StorePath`` and can be read synchronously, such as those of the inner
+  chunks of a shard that zarr itself decodes.
+- ``async``: everything else. Later ranges of a chunk go through ``Store.get_ranges`` with the array's limits,
+  except where a store further down overrides ``get`` alone: that override decides.
+
+Only buffers in host memory are served (:func:`is_cpu`); buffers are taken and made without a copy, and what is
+made has the class that the array's prototype asks for.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import AsyncIterator, Buffer, Hashable, Iterable, Sequence
+from typing import Any, Literal
+
+from zarr.abc.store import (
+    ByteGetter,
+    ByteRequest,
+    ByteSetter,
+    RangeByteRequest,
+    Store,
+    SuffixByteRequest,
+    SyncByteGetter,
+)
+from zarr.core.buffer import Buffer as ZarrBuffer
+from zarr.core.buffer import BufferPrototype, cpu
+from zarr.storage import LocalStore, ManagedMemoryStore, MemoryStore, StorePath, WrapperStore
+
+from chunkwright_store.files import FileSource
+from chunkwright_store.jobs import Limits
+from chunkwright_store.sources import ByteRange, ByteSuffix, closing, cut
+
+__all__ = (
+    "Kind",
+    "classify",
+    "is_cpu",
+    "key_of",
+    "lock_keys",
+    "sink_of",
+    "source_of",
+    "store_identity",
+)
+
+type Kind = Literal["memory", "local", "sync", "async"]
+
+
+def is_cpu(prototype: BufferPrototype) -> bool:
+    """Whether buffers of a prototype are in host memory.
+
+    Parameters
+    ----------
+    prototype
+        As in an array's spec.
+
+    Returns
+    -------
+    bool
+        True for zarr's CPU buffers and their subclasses.
+
+    Examples
+    --------
+    >>> from zarr.core.buffer import default_buffer_prototype
+    >>> is_cpu(default_buffer_prototype())
+    True
+    """
+    return issubclass(prototype.buffer, cpu.Buffer) and issubclass(prototype.nd_buffer, cpu.NDBuffer)
+
+
+def classify(getters: Iterable[ByteGetter]) -> Kind:
+    """Say how the chunks of one call can be driven.
+
+    Parameters
+    ----------
+    getters
+        Byte getters or setters of one call.
+
+    Returns
+    -------
+    Kind
+        The kind that all of them share, otherwise ``async``.
+
+    Examples
+    --------
+    >>> store = MemoryStore()
+    >>> classify([StorePath(store, "c/0"), StorePath(store, "c/1")])
+    'memory'
+    >>> classify([StorePath(WrapperStore(store), "c/0")])
+    'async'
+    """
+    store: Store | None = None
+    kind: Kind | None = None
+    for getter in getters:
+        if type(getter) is StorePath:
+            if getter.store is store:
+                continue
+            store = getter.store
+            found = _kind_of_store(store)
+        else:
+            found = "async" if isinstance(getter, StorePath) or not isinstance(getter, SyncByteGetter) else "sync"
+        if kind is not None and found != kind:
+            return "async"
+        kind = found
+    return kind or "async"
+
+
+def _kind_of_store(store: Store) -> Kind:
+    if type(store) in (MemoryStore, ManagedMemoryStore):
+        # An instance may carry methods of its own, as tests and profilers do: they decide then.
+        return "async" if _OVERRIDES & vars(store).keys() else "memory"
+    if type(store) is LocalStore:
+        return "async" if _OVERRIDES & vars(store).keys() else "local"
+    return "async"
+
+
+_OVERRIDES = {"get", "get_sync", "set", "set_sync", "delete", "delete_sync", "get_ranges"}
+
+
+def key_of(getter: ByteGetter) -> str:
+    """Return the key of a chunk, for errors.
+
+    Parameters
+    ----------
+    getter
+        A byte getter.
+
+    Returns
+    -------
+    str
+        Path within the store; for other getters their representation.
+
+    Examples
+    --------
+    >>> key_of(StorePath(MemoryStore(), "a/c/0"))
+    'a/c/0'
+    """
+    path = getattr(getter, "path", None)
+    if isinstance(path, str):
+        return path
+    coords = getattr(getter, "chunk_coords", None)
+    return repr(getter) if coords is None else f"inner chunk {coords}"
+
+
+def source_of(getter: ByteGetter, kind: Kind, prototype: BufferPrototype, limits: Limits) -> Any:
+    """Make the source of a chunk.
+
+    Parameters
+    ----------
+    getter
+        A byte getter.
+    kind
+        What ``classify`` said of all getters of the call.
+    prototype
+        Buffers to ask the store for.
+    limits
+        Given to stores that merge ranges themselves.
+
+    Returns
+    -------
+    SyncByteSource or AsyncByteSource
+        Asynchronous for ``async``.
+
+    Examples
+    --------
+    >>> from zarr.core.buffer import default_buffer_prototype
+    >>> getter = StorePath(MemoryStore({"c/0": cpu.Buffer.from_bytes(b"abc")}), "c/0")
+    >>> source = source_of(getter, "memory", default_buffer_prototype(), Limits())
+    >>> bytes(source.whole())
+    b'abc'
+    """
+    if kind == "memory":
+        return _MemorySource(getter, prototype)
+    if kind == "local":
+        assert isinstance(getter, StorePath)
+        return FileSource(_local_path(getter))
+    if kind == "sync":
+        return _SyncGetterSource(getter, prototype)
+    if type(getter) is StorePath and _merges_ranges(getter.store):
+        return _StoreSource(getter, prototype, limits)
+    return _AsyncGetterSource(getter, prototype)
+
+
+def sink_of(setter: ByteSetter, kind: Kind, prototype: BufferPrototype) -> Any:
+    """Make the sink of a chunk.
+
+    Parameters
+    ----------
+    setter
+        A byte setter.
+    kind
+        What ``classify`` said of all setters of the call.
+    prototype
+        Whose buffers the store is given.
+
+    Returns
+    -------
+    SyncByteSink or AsyncByteSink
+        Asynchronous for ``async``.
+
+    Examples
+    --------
+    >>> from zarr.core.buffer import default_buffer_prototype
+    >>> store = MemoryStore()
+    >>> sink_of(StorePath(store, "c/0"), "memory", default_buffer_prototype()).set(b"abc")
+    >>> store.get_sync("c/0").to_bytes()
+    b'abc'
+    """
+    return _AsyncSetterSink(setter, prototype) if kind == "async" else _SyncSetterSink(setter, prototype)
+
+
+def _local_path(getter: StorePath) -> str:
+    store, path = getter.store, getter.path
+    assert isinstance(store, LocalStore)
+    if not getattr(store, "_is_open", False):
+        # Opens the store by its own rules, which make or require the root; the root itself is no chunk.
+        store.get_sync("")
+    if ".." in path.split("/"):
+        raise ValueError(f"key {path!r} leads out of the store")
+    return os.path.join(store.root, path)
+
+
+def _numpy(buffer: ZarrBuffer | None) -> Buffer | None:
+    return None if buffer is None else buffer.as_numpy_array()
+
+
+def _request(wanted: ByteRange) -> ByteRequest | None:
+    if wanted is None:
+        return None
+    if isinstance(wanted, ByteSuffix):
+        return SuffixByteRequest(wanted.length)
+    return RangeByteRequest(wanted[0], wanted[1])
+
+
+class _MemorySource:
+    """One chunk of a memory store: its buffer is taken once, so that all ranges are of one version."""
+
+    __slots__ = ("_content", "_getter", "_prototype", "_taken")
+
+    def __init__(self, getter: Any, prototype: BufferPrototype) -> None:
+        self._getter = getter
+        self._prototype = prototype
+        self._content: Buffer | None = None
+        self._taken = False
+
+    def whole(self) -> Buffer | None:
+        if not self._taken:
+            self._content = _numpy(self._getter.get_sync(prototype=self._prototype))
+            self._taken = True
+        return self._content
+
+    def get_ranges(self, ranges: Sequence[ByteRange], /) -> list[Buffer | None]:
+        content = self.whole()
+        return [None if content is None else cut(content, wanted) for wanted in ranges]
+
+
+class _SyncGetterSource:
+    """One chunk behind a byte getter with ``get_sync``."""
+
+    __slots__ = ("_getter", "_prototype")
+
+    def __init__(self, getter: Any, prototype: BufferPrototype) -> None:
+        self._getter = getter
+        self._prototype = prototype
+
+    def get_ranges(self, ranges: Sequence[ByteRange], /) -> list[Buffer | None]:
+        get, prototype = self._getter.get_sync, self._prototype
+        return [_numpy(get(prototype=prototype, byte_range=_request(wanted))) for wanted in ranges]
+
+
+class _AsyncGetterSource:
+    """One chunk behind any byte getter; the driver asks for one range a call."""
+
+    __slots__ = ("_getter", "_prototype")
+
+    def __init__(self, getter: ByteGetter, prototype: BufferPrototype) -> None:
+        self._getter = getter
+        self._prototype = prototype
+
+    async def get_ranges(self, ranges: Sequence[ByteRange], /) -> list[Buffer | None]:
+        return [_numpy(await self._getter.get(self._prototype, _request(wanted))) for wanted in ranges]
+
+
+class _StoreSource(_AsyncGetterSource):
+    """One chunk of a store whose ``get_ranges`` can be used: later ranges of a chunk come in one call."""
+
+    __slots__ = ("_limits",)
+
+    def __init__(self, getter: StorePath, prototype: BufferPrototype, limits: Limits) -> None:
+        super().__init__(getter, prototype)
+        self._limits = limits
+
+    async def stream_ranges(self, ranges: Sequence[ByteRange], /) -> AsyncIterator[list[tuple[int, Buffer | None]]]:
+        getter, limits = self._getter, self._limits
+        assert isinstance(getter, StorePath)
+        unanswered = set(range(len(ranges)))
+        groups = getter.store.get_ranges(
+            getter.path,
+            [_request(wanted) for wanted in ranges],
+            prototype=self._prototype,
+            max_gap_bytes=limits.max_gap,
+            max_coalesced_bytes=limits.max_size,
+        )
+        try:
+            async with closing(groups):
+                async for group in groups:
+                    unanswered.difference_update(at for at, _ in group)
+                    yield [(at, _numpy(buffer)) for at, buffer in group]
+        except BaseExceptionGroup as errors:
+            _raise_unless_missing(errors)
+        # When the shard went away while it was read, what has not come is missing.
+        yield [(at, None) for at in unanswered]
+
+
+def _raise_unless_missing(errors: BaseExceptionGroup[BaseException]) -> None:
+    """A store says so with FileNotFoundError in a group; a single other error is raised as itself."""
+    rest = errors.split(FileNotFoundError)[1]
+    if rest is None:
+        return
+    leaves = _leaves(rest)
+    raise leaves[0] if len(leaves) == 1 else rest
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    leaves: list[BaseException] = []
+    for error in group.exceptions:
+        leaves += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return leaves
+
+
+def _merges_ranges(store: Store) -> bool:
+    """Whether ``get_ranges`` of a store leads to the same bytes as its ``get``.
+
+    It does not where a class, or the object itself, overrides ``get`` but inherits a ``get_ranges`` that passes it
+    by, as ``WrapperStore``'s does. The one of ``Store`` calls ``get``.
+    """
+    places = [vars(store), *map(vars, type(store).__mro__)]
+    gets, merges = (
+        next((depth for depth, names in enumerate(places) if name in names), len(places))
+        for name in ("get", "get_ranges")
+    )
+    if merges == len(places) or places[merges] is vars(store):
+        return True  # an object that answers to any name, such as a mock, or has its own
+    owner = type(store).__mro__[merges - 1]
+    if owner is WrapperStore and gets == merges:
+        return _merges_ranges(store._store)  # type: ignore[attr-defined]
+    return owner is Store or gets >= merges
+
+
+class _SyncSetterSink:
+    """One chunk behind a byte setter with ``set_sync`` and ``delete_sync``."""
+
+    __slots__ = ("_prototype", "_setter")
+
+    def __init__(self, setter: Any, prototype: BufferPrototype) -> None:
+        self._setter = setter
+        self._prototype = prototype
+
+    def set(self, data: Buffer, /) -> None:
+        self._setter.set_sync(_buffer(data, self._prototype))
+
+    def delete(self) -> None:
+        self._setter.delete_sync()
+
+
+class _AsyncSetterSink:
+    """One chunk behind any byte setter."""
+
+    __slots__ = ("_prototype", "_setter")
+
+    def __init__(self, setter: Any, prototype: BufferPrototype) -> None:
+        self._setter = setter
+        self._prototype = prototype
+
+    async def set(self, data: Buffer, /) -> None:
+        await self._setter.set(_buffer(data, self._prototype))
+
+    async def delete(self) -> None:
+        await self._setter.delete()
+
+
+def _buffer(data: Buffer, prototype: BufferPrototype) -> ZarrBuffer:
+    return prototype.buffer.from_bytes(data)  # type: ignore[arg-type]  # any buffer will do
+
+
+_identities: dict[int, tuple[weakref.ref[Store], object]] = {}
+_identities_mutex = threading.Lock()
+
+
+def store_identity(store: Store) -> Hashable:
+    """Return a value that is equal for two stores when they are known to hold the same chunks.
+
+    Stores cannot be hashed, and compare by content. Two objects of the exact classes for directories and
+    memory are the same when the real path or the dictionary is; a bare ``WrapperStore`` is what it wraps; any
+    other store is itself alone, for as long as it lives.
+
+    Parameters
+    ----------
+    store
+        Any store.
+
+    Returns
+    -------
+    Hashable
+        The identity.
+
+    Examples
+    --------
+    >>> store = MemoryStore()
+    >>> store_identity(store) == store_identity(store.with_read_only(True)) == store_identity(WrapperStore(store))
+    True
+    >>> store_identity(store) == store_identity(MemoryStore())
+    False
+    """
+    if type(store) is LocalStore:
+        return ("local", os.path.realpath(store.root))
+    if type(store) in (MemoryStore, ManagedMemoryStore):
+        return ("memory", id(store._store_dict))  # type: ignore[attr-defined]
+    if type(store) is WrapperStore:
+        return store_identity(store._store)
+    return _weak_identity(store)
+
+
+def _weak_identity(store: Store) -> Hashable:
+    """A token per live object: its id alone could be that of another store later."""
+    number = id(store)
+    with _identities_mutex:
+        known = _identities.get(number)
+        if known is not None and known[0]() is store:
+            return known[1]
+        token = object()
+        try:
+            reference = weakref.ref(store, lambda dead: _forget(number, dead))
+        except TypeError:
+            return ("store", number)
+        _identities[number] = (reference, token)
+        return token
+
+
+def _forget(number: int, dead: weakref.ref[Store]) -> None:
+    # Without the mutex: the collector may call this on a thread that holds it.
+    known = _identities.get(number)
+    if known is not None and known[0] is dead:
+        _identities.pop(number, None)
+
+
+def lock_keys(setters: Iterable[ByteSetter]) -> list[Hashable]:
+    """Return what the chunks of a write are locked by.
+
+    Parameters
+    ----------
+    setters
+        Byte setters of one call.
+
+    Returns
+    -------
+    list of Hashable
+        One for each that is a ``StorePath``; other setters lead to memory that nobody else can reach.
+
+    Examples
+    --------
+    >>> store = ManagedMemoryStore("lock-keys")
+    >>> inner = ManagedMemoryStore("lock-keys", path="a")
+    >>> lock_keys([StorePath(store, "a/c/0")]) == lock_keys([StorePath(inner, "c/0")])
+    True
+    """
+    keys: list[Hashable] = []
+    store: Store | None = None
+    identity: Hashable = None
+    prefix = ""
+    for setter in setters:
+        if not isinstance(setter, StorePath):
+            continue
+        if setter.store is not store:
+            store = setter.store
+            identity, prefix = _lock_space(store)
+        keys.append((identity, prefix + setter.path))
+    return keys
+
+
+def _lock_space(store: Store) -> tuple[Hashable, str]:
+    """An identity and a prefix: stores that lie within one another agree on both together with the key."""
+    while type(store) is WrapperStore:
+        store = store._store
+    if type(store) is LocalStore:
+        return "local", os.path.realpath(store.root) + "/"
+    if type(store) is ManagedMemoryStore and store.path:
+        return store_identity(store), store.path + "/"
+    return store_identity(store), ""

@@ -1,0 +1,165 @@
+"""zarr's codec objects as a chunkwright chain.
+
+The exact class decides: a codec is run natively when it is an instance of zarr's own class and of nothing
+more, because a user's subclass, or a user's class under a standard name, may do anything. Whatever is not
+native becomes a foreign codec at its place, also inside a shard, and the rest of the chain stays native.
+
+Configuration comes from ``to_dict()``. The order in which a shard's inner chunks are written is not in there
+and is read from the object, at every level. A sharding codec whose index is not all native is foreign as a
+whole (the index is read before anything else can be), and so is a Zarr v2 codec that has no counterpart as a
+chain or that unpickles (zarr asks for permission at each call). A native codec that no backend runs is
+foreign in the next attempt: ``refused`` has its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import zarr.codecs as zc
+import zarr.codecs.numcodecs as zn
+from zarr.abc.codec import Codec as AnyZarrCodec
+from zarr.codecs._v2 import V2Codec
+from zarr.core.array_spec import ArraySpec
+
+from chunkwright.array_metadata import v2_chain
+from chunkwright.chain import CodecChain
+from chunkwright.codecs import Codec, ShardingIndexed, find_codec
+from chunkwright.errors import ConfigurationError
+from chunkwright_zarr.foreign import foreign, name_of
+from chunkwright_zarr.specs import chunk_spec
+
+__all__ = ("chain_of",)
+
+NATIVE: frozenset[type] = frozenset(
+    {
+        zc.BloscCodec,
+        zc.BytesCodec,
+        zc.CastValue,
+        zc.Crc32cCodec,
+        zc.GzipCodec,
+        zc.ScaleOffset,
+        zc.TransposeCodec,
+        zc.VLenBytesCodec,
+        zc.VLenUTF8Codec,
+        zc.ZstdCodec,
+        *(getattr(zn, name) for name in zn.__all__ if not name.startswith("_")),
+    }
+)
+"""zarr's own codec classes, all but the sharding codec and the one of Zarr v2."""
+
+UNSAFE = "pickle"
+
+
+def chain_of(codecs: Sequence[AnyZarrCodec], spec: ArraySpec, *, refused: frozenset[str] = frozenset()) -> CodecChain:
+    """Translate the codecs of an array for chunks of one spec.
+
+    Parameters
+    ----------
+    codecs
+        In order of encoding.
+    spec
+        What zarr says of the chunk.
+    refused
+        Names of codecs that no backend runs.
+
+    Returns
+    -------
+    CodecChain
+        Not bound yet.
+
+    Raises
+    ------
+    ConfigurationError
+        When the codecs do not make a chain.
+
+    Examples
+    --------
+    >>> import zarr
+    >>> from zarr.core.array_spec import ArrayConfig, ArraySpec
+    >>> from zarr.core.buffer import default_buffer_prototype
+    >>> spec = ArraySpec((4,), zarr.dtype.Int16(), 0, ArrayConfig("C", False), default_buffer_prototype())
+    >>> [codec.name for codec in chain_of([zarr.codecs.BytesCodec(), zarr.codecs.ZstdCodec()], spec).codecs]
+    ['bytes', 'zstd']
+    """
+    if len(codecs) == 1 and type(codecs[0]) is V2Codec:
+        chain = _v2(codecs[0], spec, refused)
+        if chain is not None:
+            return chain
+    return CodecChain.from_codecs([_translated(codec, at, refused) for codec, at in _with_specs(codecs, spec, refused)])
+
+
+def _with_specs(
+    codecs: Sequence[AnyZarrCodec], spec: ArraySpec, refused: frozenset[str]
+) -> Iterator[tuple[AnyZarrCodec, ArraySpec]]:
+    """Pair each codec with the spec that it is given, which only foreign codecs look at."""
+    if all(_is_native(codec, refused) for codec in codecs):
+        yield from ((codec, spec) for codec in codecs)
+        return
+    for codec in codecs:
+        yield codec, spec
+        spec = codec.resolve_metadata(spec)
+
+
+def _is_native(codec: AnyZarrCodec, refused: frozenset[str]) -> bool:
+    return type(codec) in NATIVE and name_of(codec) not in refused
+
+
+def _translated(codec: AnyZarrCodec, spec: ArraySpec, refused: frozenset[str]) -> Codec:
+    native: Codec | None = None
+    if type(codec) is zc.ShardingCodec:
+        native = _sharding(codec, spec, refused)
+    elif _is_native(codec, refused):
+        native = _native(codec)
+    return native or foreign(codec, spec)
+
+
+def _native(codec: AnyZarrCodec) -> Codec | None:
+    """A codec of zarr's own, or None when its configuration means nothing to us; then zarr runs it."""
+    data = cast("dict[str, Any]", codec.to_dict())
+    found = find_codec(data["name"])
+    if found is None:
+        return None
+    _, make = found
+    try:
+        return make(data.get("configuration", {}))
+    except ConfigurationError:
+        return None
+
+
+def _sharding(codec: zc.ShardingCodec, spec: ArraySpec, refused: frozenset[str]) -> ShardingIndexed | None:
+    index_codecs = [_native(index) if _is_native(index, refused) else None for index in codec.index_codecs]
+    inner_spec = replace(spec, shape=codec.chunk_shape)
+    try:
+        return (
+            ShardingIndexed(
+                chunk_shape=codec.chunk_shape,
+                codecs=chain_of(codec.codecs, inner_spec, refused=refused),
+                index_codecs=CodecChain.from_codecs([index for index in index_codecs if index is not None]),
+                index_location=codec.index_location,
+                order=codec.subchunk_write_order,
+            )
+            if None not in index_codecs
+            else None
+        )
+    except ConfigurationError:
+        return None
+
+
+def _v2(codec: V2Codec, spec: ArraySpec, refused: frozenset[str]) -> CodecChain | None:
+    """The chain of a Zarr v2 codec, or None when zarr has to run it."""
+    objects = [*(codec.filters or ()), *([] if codec.compressor is None else [codec.compressor])]
+    if not all(_is_numcodecs_own(item, refused) for item in objects):
+        return None
+    translated = chunk_spec(spec)
+    if translated is None:
+        return None
+    filters = [item.get_config() for item in codec.filters or ()]
+    compressor = None if codec.compressor is None else codec.compressor.get_config()
+    return v2_chain(filters, compressor, order=spec.order, ndim=len(spec.shape), dtype=translated.dtype)
+
+
+def _is_numcodecs_own(item: Any, refused: frozenset[str]) -> bool:
+    known = type(item).__module__.partition(".")[0] == "numcodecs"
+    return known and item.codec_id != UNSAFE and f"numcodecs.{item.codec_id}" not in refused

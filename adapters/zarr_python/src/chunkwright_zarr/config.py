@@ -1,0 +1,245 @@
+"""What the user chose: which backends, how strict, how many threads.
+
+Choices are read from zarr's configuration with a default of our own each time, never by registering
+defaults, so that importing the plugin changes nothing. Backend and strictness are read when a pipeline
+is made and stay with it; limits are read at each call. :class:`use` overrides both for the arrays that are
+opened inside it, in its own context only.
+
+Backends are found by name in the entry-point group ``chunkwright.backends``, and only those that are asked
+for are imported. Under ``auto`` a backend that is installed but does not load is logged and passed over,
+because a broken optional package must not make data unreadable.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AbstractContextManager
+from contextvars import ContextVar, Token
+from importlib.metadata import entry_points
+from types import TracebackType
+from typing import Any, Self
+
+import attrs
+from zarr.core.config import config
+
+from chunkwright.errors import BackendUnavailableError, ConfigurationError
+from chunkwright.ports import Backend
+
+__all__ = ("Settings", "backends_for", "max_workers", "read_settings", "use")
+
+logger = logging.getLogger("chunkwright_zarr")
+
+GROUP = "chunkwright.backends"
+PORTABLE = "numcodecs"
+FAST = "rust"
+AUTO = "auto"
+
+PIPELINE = "chunkwright_zarr.CodecPipeline"
+
+
+@attrs.frozen
+class Settings:
+    """What is fixed when a pipeline is made.
+
+    Parameters
+    ----------
+    backend
+        ``auto``, ``rust``, ``numcodecs``, or the name of an entry point.
+    strict
+        Raise instead of falling back.
+
+    Examples
+    --------
+    >>> Settings()
+    Settings(backend='auto', strict=False)
+    """
+
+    backend: str = AUTO
+    strict: bool = False
+
+
+_override: ContextVar[tuple[str | None, bool | None]] = ContextVar("chunkwright_zarr_use", default=(None, None))
+
+
+def read_settings() -> Settings:
+    """Read what is configured now.
+
+    Returns
+    -------
+    Settings
+        From :class:`use`, else from zarr's configuration, else the defaults.
+
+    Raises
+    ------
+    ConfigurationError
+        When the configured backend is not a name.
+
+    Examples
+    --------
+    >>> with use(backend="numcodecs"):
+    ...     read_settings()
+    Settings(backend='numcodecs', strict=False)
+    """
+    backend, strict = _override.get()
+    if backend is None:
+        backend = config.get("codec_pipeline.backend", AUTO) or AUTO
+    if strict is None:
+        strict = _truth(config.get("codec_pipeline.strict", False))
+    if not isinstance(backend, str):
+        raise ConfigurationError("codec_pipeline.backend must be a name", found=repr(backend))
+    return Settings(backend, strict)
+
+
+def _truth(value: Any) -> bool:
+    """A Boolean; environment variables may arrive as text."""
+    if isinstance(value, str):
+        return value.strip().lower() in ("true", "yes", "on", "1")
+    return bool(value)
+
+
+def max_workers() -> int | None:
+    """Read how many threads one call may use.
+
+    Returns
+    -------
+    int or None
+        ``codec_pipeline.max_workers``, else ``threading.max_workers``, else None: as many as there are CPUs.
+
+    Examples
+    --------
+    >>> import zarr
+    >>> with zarr.config.set({"codec_pipeline.max_workers": 3}):
+    ...     max_workers()
+    3
+    """
+    for key in ("codec_pipeline.max_workers", "threading.max_workers"):
+        value = config.get(key, None)
+        if value is None:
+            continue
+        try:
+            return max(1, int(value))
+        except (TypeError, ValueError):
+            logger.warning("ignored %s: %r is not a number", key, value)
+    return None
+
+
+class use(AbstractContextManager["use"]):
+    """Open arrays with this pipeline, and with a backend of one's choice, inside a ``with`` block.
+
+    Arrays that were opened inside keep their choice after it. The choice of backend and strictness holds in
+    the current context (thread or task) only; that arrays are opened with this pipeline is a setting of
+    zarr's, which holds for the whole process until the block ends.
+
+    Parameters
+    ----------
+    backend
+        ``auto``, ``rust``, ``numcodecs``, or the name of an entry point; None: as configured.
+    strict
+        Raise instead of falling back; None: as configured.
+
+    Examples
+    --------
+    >>> import zarr
+    >>> with use(backend="numcodecs"):
+    ...     array = zarr.create_array({}, shape=(4,), dtype="i4")
+    >>> array[:].tolist()
+    [0, 0, 0, 0]
+    """
+
+    def __init__(self, *, backend: str | None = None, strict: bool | None = None) -> None:
+        self._choice = (backend, strict)
+        self._tokens: list[Token[tuple[str | None, bool | None]]] = []
+        self._settings: list[Any] = []
+
+    def __enter__(self) -> Self:
+        backend, strict = self._choice
+        outer_backend, outer_strict = _override.get()
+        choice = (outer_backend if backend is None else backend, outer_strict if strict is None else strict)
+        if choice[0] is not None:
+            backends_for(choice[0])
+        self._settings.append(config.set({"codec_pipeline.path": PIPELINE}))
+        self._settings[-1].__enter__()
+        self._tokens.append(_override.set(choice))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _override.reset(self._tokens.pop())
+        self._settings.pop().__exit__(kind, error, traceback)
+
+
+_loaded: dict[str, Backend] = {}
+_absent: set[str] = set()
+
+
+def backends_for(choice: str) -> tuple[Backend, ...]:
+    """Load the backends that a choice stands for, in order of preference.
+
+    Parameters
+    ----------
+    choice
+        ``auto``, ``rust``, ``numcodecs``, or the name of an entry point.
+
+    Returns
+    -------
+    tuple of Backend
+        At least one; the portable backend comes last.
+
+    Raises
+    ------
+    BackendUnavailableError
+        When a backend that was asked for by name is not installed, or does not load.
+
+    Examples
+    --------
+    >>> [backend.name for backend in backends_for("numcodecs")]
+    ['numcodecs']
+    """
+    if choice == AUTO:
+        fast = _optional(FAST)
+        return (_load(PORTABLE),) if fast is None else (fast, _load(PORTABLE))
+    if choice == PORTABLE:
+        return (_load(PORTABLE),)
+    return _load(choice), _load(PORTABLE)
+
+
+def _optional(name: str) -> Backend | None:
+    """A backend that may be absent; one that does not load is logged, once."""
+    if name in _loaded:
+        return _loaded[name]
+    if name in _absent:
+        return None
+    try:
+        if entry_points(group=GROUP, name=name):
+            return _load(name)
+    except BackendUnavailableError as error:
+        logger.warning("%s", error)
+    # Looking through all installed distributions takes milliseconds, and every array that is opened asks.
+    _absent.add(name)
+    return None
+
+
+def _load(name: str) -> Backend:
+    """A backend of this name; threads that ask at the same time get the same object."""
+    if name not in _loaded:
+        _loaded.setdefault(name, _imported(name))
+    return _loaded[name]
+
+
+def _imported(name: str) -> Backend:
+    found = entry_points(group=GROUP, name=name)
+    if not found:
+        hint = f"install chunkwright-{name}" if name in (FAST, PORTABLE) else f"installed are {_names()}"
+        raise BackendUnavailableError(f"no backend named {name!r} is installed", backend=name, hint=hint)
+    try:
+        made = next(iter(found)).load()
+        backend: Backend = made() if isinstance(made, type) else made
+    except Exception as error:
+        message, hint = f"the backend {name!r} is installed but does not load", f"{type(error).__name__}: {error}"
+        raise BackendUnavailableError(message, backend=name, hint=hint) from error
+    return backend
+
+
+def _names() -> str:
+    return ", ".join(sorted({point.name for point in entry_points(group=GROUP)})) or "none"

@@ -1,0 +1,177 @@
+"""Tell how reads and writes of an array are done: by which backends, along which path, and why.
+
+An explanation is made from what the pipeline would use, so nothing is guessed; nothing is read or written
+either. Arrays that were opened with another pipeline are explained as well, by saying so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Self
+
+import attrs
+import zarr
+from zarr.core.array import AsyncArray
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.metadata.v3 import RectilinearChunkGridMetadata
+from zarr.storage import StorePath
+
+from chunkwright.explain import ExplainedRun
+from chunkwright_store.zarr import classify
+from chunkwright_zarr.pipeline import CodecPipeline
+from chunkwright_zarr.ready import Ready
+
+__all__ = ("ArrayExplanation", "ExplainedPath", "explain")
+
+PATHS = {
+    "memory": ("sync", "a memory store of zarr's own: one thread per batch, small work at once"),
+    "local": ("sync", "a local store of zarr's own: one thread per batch, small work at once"),
+    "sync": ("sync", "byte getters in memory: one thread per batch, small work at once"),
+    "async": ("async", "this store is driven on the event loop, decoding in threads"),
+}
+
+
+@attrs.frozen
+class ExplainedPath:
+    """How one kind of call is done.
+
+    Parameters
+    ----------
+    path
+        ``sync``, ``async``, or ``default``: by zarr's own pipeline.
+    reason
+        Why.
+    """
+
+    path: str
+    reason: str
+
+
+@attrs.frozen
+class ArrayExplanation:
+    """How reads and writes of an array are done.
+
+    Parameters
+    ----------
+    runs
+        Which codecs are run by which backend, level by level; empty when zarr's own pipeline runs them.
+    read, write
+        The paths.
+    versions
+        Name and version of each package that has a part in it.
+    """
+
+    runs: tuple[ExplainedRun, ...]
+    read: ExplainedPath
+    write: ExplainedPath
+    versions: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, array: zarr.Array[Any] | AsyncArray[Any]) -> Self:
+        """Explain an array.
+
+        Parameters
+        ----------
+        array
+            Any zarr array.
+
+        Returns
+        -------
+        Self
+            The explanation.
+        """
+        inner: AsyncArray[Any] = array.async_array if isinstance(array, zarr.Array) else array
+        versions = {name: found for name in ("chunkwright", "zarr") if (found := _version(name))}
+        pipeline = inner.codec_pipeline
+        if not isinstance(pipeline, CodecPipeline):
+            name = f"{type(pipeline).__module__}.{type(pipeline).__qualname__}"
+            path = ExplainedPath("default", f"the array was opened with {name}")
+            return cls((), path, path, tuple(versions.items()))
+        ready = pipeline.ready_for(_spec(inner))
+        path = _path(ready, inner.store_path)
+        if ready.prepared is None:
+            return cls((), path, path, tuple(versions.items()))
+        explained = ready.prepared.explain()
+        return cls(explained.runs, path, path, (*versions.items(), *explained.versions))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the explanation as JSON values.
+
+        Returns
+        -------
+        dict
+            ``runs``, ``read``, ``write`` and ``versions``.
+        """
+        return {
+            "runs": [attrs.asdict(run) for run in self.runs],
+            "read": attrs.asdict(self.read),
+            "write": attrs.asdict(self.write),
+            "versions": dict(self.versions),
+        }
+
+    def __str__(self) -> str:
+        rows = [("level", "codecs", "backend", "kernels", "reason")]
+        for run in self.runs:
+            kernels = " ".join(dict.fromkeys(filter(None, run.kernels)))
+            rows.append((run.level, " ".join(run.codecs), run.backend, kernels, run.reason))
+        widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows] if self.runs else []
+        lines += [f"read   {self.read.path}: {self.read.reason}", f"write  {self.write.path}: {self.write.reason}"]
+        return "\n".join([*lines, "with   " + ", ".join(f"{name} {found}" for name, found in self.versions)])
+
+
+def explain(array: zarr.Array[Any] | AsyncArray[Any]) -> ArrayExplanation:
+    """Tell how reads and writes of an array are done.
+
+    Parameters
+    ----------
+    array
+        Any zarr array. For grids of chunks that differ in shape, the first chunk stands for all.
+
+    Returns
+    -------
+    ArrayExplanation
+        Prints as a table; has ``to_json()``.
+
+    Examples
+    --------
+    >>> import zarr, chunkwright_zarr
+    >>> with chunkwright_zarr.use(backend="numcodecs"):
+    ...     array = zarr.create_array({}, shape=(8,), chunks=(2,), shards=(4,), dtype="i2")
+    >>> explanation = explain(array)
+    >>> [(run.level, run.codecs, run.backend) for run in explanation.runs][:2]
+    [('chunk', ('sharding_indexed',), 'core'), ('shard: inner chunk', ('bytes', 'zstd'), 'numcodecs')]
+    >>> explanation.read.path
+    'sync'
+    """
+    return ArrayExplanation.of(array)
+
+
+def _spec(array: AsyncArray[Any]) -> ArraySpec:
+    """The spec of the first chunk, as zarr makes it for reads."""
+    metadata, config = array.metadata, array.config
+    if metadata.zarr_format == 2:
+        shape, config = metadata.chunks, replace(config, order=metadata.order)
+    elif isinstance(metadata.chunk_grid, RectilinearChunkGridMetadata):
+        edges = metadata.chunk_grid.chunk_shapes
+        shape = tuple(length if isinstance(length, int) else length[0] for length in edges)
+    else:
+        shape = metadata.chunk_grid.chunk_shape
+    return ArraySpec(shape, metadata.dtype, metadata.fill_value, config, default_buffer_prototype())
+
+
+def _path(ready: Ready, store_path: StorePath) -> ExplainedPath:
+    if ready.prepared is None:
+        return ExplainedPath("default", ready.reason)
+    if ready.is_async:
+        return ExplainedPath("async", "a codec can only be awaited on an event loop")
+    return ExplainedPath(*PATHS[classify([store_path])])
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,172 @@
+"""What a pipeline has made ready for chunks of one spec: a prepared chain, or the reason why zarr must do the work.
+
+Preparing is done once per (chain, shape, data type, fill value, backends) in a process, by value, because
+zarr makes a new pipeline each time an array is opened. Chains with foreign codecs are kept by their pipeline
+alone: a codec object of the user's has no value that could be compared safely.
+
+A codec that no backend runs is handed to zarr's own codec object, as a foreign codec, and everything around
+it stays where it is. In strict mode that is an error, and so is any codec that is not run by the first
+backend.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+
+import attrs
+from zarr.abc.codec import ArrayBytesCodecPartialDecodeMixin, ArrayBytesCodecPartialEncodeMixin, Codec
+from zarr.core.array_spec import ArraySpec
+
+from chunkwright.chain import BoundChain
+from chunkwright.codecs import Foreign
+from chunkwright.errors import ConfigurationError, UnsupportedCodecError
+from chunkwright.ports import Backend
+from chunkwright.prepared import PreparedChain
+from chunkwright_store.zarr import is_cpu
+from chunkwright_zarr.codecs import chain_of
+from chunkwright_zarr.specs import chunk_spec
+
+__all__ = ("Ready", "make_ready")
+
+MAX_PREPARED = 512
+"""Prepared chains that a process keeps; each is a few kilobytes."""
+
+
+@attrs.frozen(eq=False)
+class Ready:
+    """A chain for chunks of one spec.
+
+    Parameters
+    ----------
+    spec
+        What zarr says of the chunks.
+    prepared
+        The prepared chain; None when zarr's own pipeline has to do the work.
+    is_async
+        Whether a codec can only be awaited.
+    reason
+        Why zarr's own pipeline has to do the work.
+    is_unfit
+        Whether the reason is that codecs and spec do not fit each other. The spec that zarr makes a pipeline
+        with can be a placeholder that fits nothing.
+    """
+
+    spec: ArraySpec
+    prepared: PreparedChain | None
+    is_async: bool = False
+    reason: str = ""
+    is_unfit: bool = False
+
+
+def make_ready(codecs: Sequence[Codec], spec: ArraySpec, backends: tuple[Backend, ...], *, strict: bool) -> Ready:
+    """Make a chain ready for chunks of one spec.
+
+    Parameters
+    ----------
+    codecs
+        zarr's codec objects, in order of encoding.
+    spec
+        What zarr says of the chunks.
+    backends
+        In order of preference.
+    strict
+        Do not hand codecs that no backend runs to zarr.
+
+    Returns
+    -------
+    Ready
+        The chain, or the reason why there is none.
+    """
+    if not is_cpu(spec.prototype):
+        return Ready(spec, None, reason="buffers outside main memory")
+    translated = chunk_spec(spec)
+    if translated is None:
+        return Ready(spec, None, reason="data type of Python objects")
+    refused: frozenset[str] = frozenset()
+    while True:
+        try:
+            chain = chain_of(codecs, spec, refused=refused)
+            bound = chain.bind(translated.dtype, translated.fill_value, ndim=len(spec.shape))
+            if _does_own_io(bound, codecs):
+                return Ready(spec, None, reason=f"{bound.codecs[0].name} reads and writes parts of chunks itself")
+            prepared = _prepared(bound, spec.shape, backends)
+            return Ready(spec, prepared, prepared.is_async)
+        except UnsupportedCodecError as error:
+            if strict or error.codec is None or error.codec in refused:
+                return Ready(spec, None, reason=str(error))
+            refused |= {error.codec}
+        except ConfigurationError as error:
+            return Ready(spec, None, reason=str(error), is_unfit=True)
+
+
+def _does_own_io(chain: BoundChain, codecs: Sequence[Codec]) -> bool:
+    """Whether the chain is one foreign codec that wants the chunk's place in the store instead of its bytes."""
+    mixins = (ArrayBytesCodecPartialDecodeMixin, ArrayBytesCodecPartialEncodeMixin)
+    return len(codecs) == 1 and isinstance(codecs[0], mixins) and isinstance(chain.codecs[0], Foreign)
+
+
+def check_strict(ready: Ready) -> None:
+    """Refuse what strict mode forbids.
+
+    Parameters
+    ----------
+    ready
+        A chain, or the reason why there is none.
+
+    Raises
+    ------
+    UnsupportedCodecError
+        When anything falls back.
+    """
+    if ready.prepared is None:
+        raise UnsupportedCodecError(f"strict mode forbids zarr's own pipeline ({ready.reason})")
+    for run in ready.prepared.explain().runs:
+        if run.reason:
+            raise UnsupportedCodecError(f"strict mode forbids a fallback ({run.reason})", codec=run.codecs[0])
+
+
+_cache: OrderedDict[Hashable, PreparedChain] = OrderedDict()
+_mutex = threading.Lock()
+
+
+def _prepared(chain: BoundChain, shape: tuple[int, ...], backends: tuple[Backend, ...]) -> PreparedChain:
+    key = (chain, shape, tuple(map(id, backends)))
+    found = _get(key)
+    if found is None:
+        found = chain.prepare(shape, backends=backends)
+        if not has_foreign(found):
+            _put(key, found)
+    return found
+
+
+def _get(key: Hashable) -> PreparedChain | None:
+    with _mutex:
+        found = _cache.get(key)
+        if found is not None:
+            _cache.move_to_end(key)
+        return found
+
+
+def _put(key: Hashable, prepared: PreparedChain) -> None:
+    with _mutex:
+        _cache[key] = prepared
+        if len(_cache) > MAX_PREPARED:
+            _cache.popitem(last=False)
+
+
+def has_foreign(prepared: PreparedChain) -> bool:
+    """Whether a foreign codec is anywhere in a chain.
+
+    Parameters
+    ----------
+    prepared
+        The chain.
+
+    Returns
+    -------
+    bool
+        Also for chains of inner chunks.
+    """
+    return any(run.backend == "foreign" for run in prepared.explain().runs)

@@ -1,0 +1,373 @@
+"""What a backend makes of a run: kernels, one per step, put together to decode and encode one chunk.
+
+Decoding goes last kernel first. After every kernel the size is checked against what the chain allows, and
+whatever a codec library raises becomes a :class:`~chunkwright.errors.CorruptChunkError` that names the codec.
+Errors while *encoding* are about the caller's values, not about stored bytes, and pass through as raised.
+
+``bytes`` and ``transpose`` are the same for every backend made of kernels and are here: byte order is a dtype
+and a transpose is a view, so that both are folded into the copy that fills the caller's array. A run of nothing
+else in front of its compressors is *direct*: the bytes are the elements, and a compressor that can decode into
+memory that it is given puts them straight into place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkwright.errors import ChunkLengthError, CodecError, CorruptChunkError
+from chunkwright.ports import Step
+from chunkwright.spec import ChunkSpec, FixedSize
+
+__all__ = ("Kernel", "Program", "decoded_limit", "shared_kernel")
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Kernel:
+    """One step of a run, compiled.
+
+    Parameters
+    ----------
+    codec
+        Name of the codec, for errors.
+    decode, encode
+        Turn one item into the next. Bytes are any object of the buffer protocol whose ``len`` is its number of
+        bytes. Decoding may return a view of its argument; so may encoding, unless it is bytes->bytes.
+    decode_into
+        Decode into contiguous memory of exactly the decoded size, or None when the library cannot.
+    passes
+        Exceptions of the library that are not about the bytes and go to the caller as they are.
+    bounded
+        Whether all memory that decoding takes is bounded by the chain. If not, a ``MemoryError`` is the bytes' fault.
+    order
+        Set for transposes: the permutation.
+    stored
+        Set for ``bytes``: the dtype that the bytes have.
+
+    Examples
+    --------
+    >>> kernel = Kernel(codec="reverse", decode=lambda data: data[::-1], encode=lambda data: data[::-1])
+    >>> kernel.decode(b"abc")
+    b'cba'
+    """
+
+    codec: str
+    decode: Callable[[Any], Any]
+    encode: Callable[[Any], Any]
+    decode_into: Callable[[Any, NDArray[np.uint8]], None] | None = None
+    passes: tuple[type[Exception], ...] = ()
+    bounded: bool = True
+    order: tuple[int, ...] | None = None
+    stored: np.dtype[Any] | None = None
+
+
+def decoded_limit(step: Step) -> tuple[int | None, int]:
+    """Return how many bytes decoding a step must make, and how many it may make at most.
+
+    Parameters
+    ----------
+    step
+        A step whose decoded side is bytes.
+
+    Returns
+    -------
+    tuple of int or None and int
+        The exact number (None when the chain does not fix it) and the largest.
+    """
+    size = step.decoded_size
+    if isinstance(size, FixedSize):
+        return size.nbytes, size.nbytes
+    return None, step.max_bytes if size.nbytes is None else min(size.nbytes, step.max_bytes)
+
+
+def shared_kernel(step: Step) -> Kernel | None:
+    """Compile ``bytes`` or ``transpose``.
+
+    Parameters
+    ----------
+    step
+        Any step.
+
+    Returns
+    -------
+    Kernel or None
+        None for any other codec.
+    """
+    compiler = {"bytes": _bytes_kernel, "transpose": _transpose_kernel}.get(step.codec.name)
+    return None if compiler is None else compiler(step)
+
+
+def _bytes_kernel(step: Step) -> Kernel:
+    endian = step.codec.configuration().get("endian")
+    dtype = step.spec.dtype.numpy
+    stored = dtype if endian is None else dtype.newbyteorder("<" if endian == "little" else ">")
+    shape, nbytes = step.spec.shape, step.spec.elements * stored.itemsize
+
+    def decode(item: Any) -> NDArray[Any]:
+        if len(item) != nbytes:
+            raise ChunkLengthError("wrong length", codec="bytes", expected=nbytes, found=len(item))
+        return np.ndarray(shape, stored, item)
+
+    def encode(array: NDArray[Any]) -> NDArray[np.uint8]:
+        return np.ascontiguousarray(array, stored).reshape(-1).view(np.uint8)
+
+    return Kernel(codec="bytes", decode=decode, encode=encode, stored=stored)
+
+
+def _transpose_kernel(step: Step) -> Kernel:
+    order = tuple(step.codec.configuration()["order"])
+    inverse = _inverse(order)
+
+    def decode(array: NDArray[Any]) -> NDArray[Any]:
+        return array.transpose(inverse)
+
+    def encode(array: NDArray[Any]) -> NDArray[Any]:
+        return array.transpose(order)
+
+    return Kernel(codec="transpose", decode=decode, encode=encode, order=order)
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+@attrs.frozen(eq=False)
+class _Direct:
+    """Layout of a chunk whose decoded bytes are its elements: their dtype and the permutation of the axes."""
+
+    stored: np.dtype[Any]
+    order: tuple[int, ...]
+
+    def target(self, place: NDArray[Any]) -> NDArray[np.uint8] | None:
+        """The memory of a chunk's place in an array, when the stored bytes can be put there as they are."""
+        if place.dtype != self.stored:
+            return None
+        array = place.transpose(self.order)
+        return array.reshape(-1).view(np.uint8) if array.flags.c_contiguous else None
+
+
+class Program:
+    """A run, compiled for one chunk at a time. Immutable: threads share it.
+
+    Parameters
+    ----------
+    steps
+        Steps of the run, in order of encoding.
+    kernels
+        One per step.
+    """
+
+    def __init__(self, steps: Sequence[Step], kernels: Sequence[Kernel]) -> None:
+        self.spec: ChunkSpec = steps[0].spec
+        self.nbytes = self.spec.elements * self.spec.dtype.numpy.itemsize
+        pairs = list(zip(kernels, steps, strict=True))
+        self._encoders = tuple(kernels)
+        self._bytes = tuple((kernel, *_bounds(step)) for kernel, step in reversed(pairs) if _is_bytes(step))
+        self._arrays = tuple((kernel, step.spec) for kernel, step in reversed(pairs) if not _is_bytes(step))
+        self._makes_bytes = steps[-1].codec.kind != "array->array"
+        # Compressors make new bytes; the codecs before them may hand on the caller's own memory.
+        self._may_share = self._makes_bytes and not self._bytes
+        last = self._bytes[-1][0] if self._bytes else None
+        self._direct = None
+        if last is not None and last.decode_into is not None:
+            self._last = last, last.decode_into
+            self._direct = _direct(self._arrays)
+        self.fill = _fill(self.spec)
+
+    def target(self, place: NDArray[Any]) -> NDArray[np.uint8] | None:
+        """Return the memory that a chunk can be decoded into without a copy.
+
+        Parameters
+        ----------
+        place
+            Where the chunk goes: an array of its shape.
+
+        Returns
+        -------
+        NDArray or None
+            uint8, one-dimensional; None when there has to be a copy.
+        """
+        return None if self._direct is None else self._direct.target(place)
+
+    def decode(self, item: Any) -> Any:
+        """Decode one chunk.
+
+        Parameters
+        ----------
+        item
+            What the last step makes: bytes or an array.
+
+        Returns
+        -------
+        NDArray or Buffer
+            What the first step takes; arrays have any strides and byte order. Perhaps a view of ``item``.
+
+        Raises
+        ------
+        CorruptChunkError
+            When the chunk does not decode.
+        """
+        return self._decode_arrays(self._decode_bytes(item, self._bytes))
+
+    def decode_to(self, item: Any, target: NDArray[np.uint8]) -> None:
+        """Decode one chunk into the memory that :meth:`target` returned.
+
+        Parameters
+        ----------
+        item
+            Encoded bytes.
+        target
+            uint8, one-dimensional.
+
+        Raises
+        ------
+        CorruptChunkError
+            When the chunk does not decode.
+        """
+        kernel, into = self._last
+        item = self._decode_bytes(item, self._bytes[:-1])
+        try:
+            into(item, target)
+        except CodecError:
+            raise
+        except Exception as error:
+            _raise(error, kernel)
+
+    def decode_owned(self, item: Any) -> NDArray[Any]:
+        """Decode one chunk to an array that shares no memory with anything and has the decoded dtype.
+
+        Parameters
+        ----------
+        item
+            Encoded bytes, or an array when the run has array->array codecs only.
+
+        Returns
+        -------
+        NDArray
+            Writable, any strides.
+
+        Raises
+        ------
+        CorruptChunkError
+            When the chunk does not decode.
+        """
+        dtype, direct = self.spec.dtype.numpy, self._direct
+        if direct is not None and dtype == direct.stored:
+            stored = np.empty([self.spec.shape[axis] for axis in direct.order], dtype)
+            self.decode_to(item, stored.reshape(-1).view(np.uint8))
+            return stored.transpose(_inverse(direct.order))
+        array: NDArray[Any] = self.decode(item)
+        if array.dtype != dtype:
+            return array.astype(dtype)
+        source = item if isinstance(item, np.ndarray) else np.frombuffer(item, np.uint8)
+        return array if array.flags.writeable and not np.may_share_memory(array, source) else array.copy()
+
+    def encode(self, item: Any, *, owned: bool = False) -> Any:
+        """Encode one chunk.
+
+        Parameters
+        ----------
+        item
+            What the first step takes.
+        owned
+            Whether nobody else holds, or will change, the memory of ``item``.
+
+        Returns
+        -------
+        NDArray or Buffer
+            What the last step makes. Bytes are read-only and share no memory with an ``item`` that is not owned.
+        """
+        source = item
+        for kernel in self._encoders:
+            item = kernel.encode(item)
+        if not self._makes_bytes or type(item) is bytes:
+            return item
+        if self._may_share and not owned and isinstance(item, np.ndarray) and np.may_share_memory(item, source):
+            return item.tobytes()
+        return memoryview(item).toreadonly()
+
+    def _decode_bytes(self, item: Any, kernels: tuple[tuple[Kernel, int, int], ...]) -> Any:
+        if not kernels:
+            return item
+        kernel = kernels[0][0]
+        try:
+            for kernel, exact, most in kernels:
+                item = kernel.decode(item)
+                size = len(item)
+                if size != exact and (exact >= 0 or size > most):
+                    _raise_size(kernel, exact, most, size)
+        except CodecError:
+            raise
+        except Exception as error:
+            _raise(error, kernel)
+        return item
+
+    def _decode_arrays(self, item: Any) -> Any:
+        if not self._arrays:
+            return item
+        kernel = self._arrays[0][0]
+        try:
+            for kernel, spec in self._arrays:
+                item = kernel.decode(item)
+                if item.shape != spec.shape:
+                    item = _reshaped(item, spec, kernel)
+        except CodecError:
+            raise
+        except Exception as error:
+            _raise(error, kernel)
+        return item
+
+
+def _is_bytes(step: Step) -> bool:
+    return step.codec.kind == "bytes->bytes"
+
+
+def _bounds(step: Step) -> tuple[int, int]:
+    exact, most = decoded_limit(step)
+    return -1 if exact is None else exact, most
+
+
+def _direct(arrays: Sequence[tuple[Kernel, ChunkSpec]]) -> _Direct | None:
+    """The layout, when there is a ``bytes`` kernel with nothing but transposes in front; given in decoding order."""
+    if not arrays or arrays[0][0].stored is None:
+        return None
+    order = tuple(range(arrays[0][1].ndim))
+    for kernel, _ in reversed(arrays[1:]):
+        if kernel.order is None:
+            return None
+        order = tuple(order[axis] for axis in kernel.order)
+    return _Direct(arrays[0][0].stored, order)
+
+
+def _fill(spec: ChunkSpec) -> NDArray[Any]:
+    """The fill value as a 0-d array, so that an object is never mistaken for a sequence to broadcast."""
+    value = spec.fill_value.value
+    if isinstance(value, np.ndarray) and not spec.dtype.variable:
+        return value
+    array = np.empty((), object)
+    array[()] = value
+    return array
+
+
+def _reshaped(array: NDArray[Any], spec: ChunkSpec, kernel: Kernel) -> NDArray[Any]:
+    """Filters flatten what they are given; anything but all the elements in C order is a wrong chunk."""
+    if array.size != spec.elements:
+        raise ChunkLengthError("wrong number of elements", codec=kernel.codec, expected=spec.elements, found=array.size)
+    return array.reshape(spec.shape)
+
+
+def _raise_size(kernel: Kernel, exact: int, most: int, size: int) -> NoReturn:
+    expected: object = exact if exact >= 0 else f"at most {most}"
+    raise ChunkLengthError("wrong decoded size", codec=kernel.codec, expected=expected, found=size)
+
+
+def _raise(error: Exception, kernel: Kernel) -> NoReturn:
+    """Raise what a kernel's exception means to the caller."""
+    if isinstance(error, kernel.passes) or (isinstance(error, MemoryError) and kernel.bounded):
+        raise error
+    text = str(error) or type(error).__name__
+    raise CorruptChunkError(f"cannot be decoded ({text})", codec=kernel.codec) from error
