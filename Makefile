@@ -23,7 +23,7 @@ demo: ## Read and write a real volume under every pipeline, compare, and print t
 test: test-own test-doctest test-zarr ## Run our tests, the doctests, and zarr's own tests under our pipeline
 
 test-own: setup ## Run our tests, with branch coverage of the core
-	$(PYTHON) -m pytest -n $(WORKERS) --cov --cov-report=term tests
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --durations 10 --cov --cov-report=term tests
 
 test-doctest: setup ## Run the examples in docstrings
 	$(PYTHON) -m pytest --doctest-modules --pyargs $(PACKAGES)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,9 +26,9 @@ from chunkwright.codecs import (
     VLenUTF8,
     foreign_codec,
 )
-from chunkwright.codecs._base import Kind
 from chunkwright.errors import ConfigurationError, UnknownCodecError
-from chunkwright.spec import ChunkSpec, DataType, FillValue, FixedSize, Size, UnboundedSize
+from chunkwright.spec import ChunkSpec, DataType, FillValue, FixedSize, UnboundedSize
+from tests.core.host import Host
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 INDEX = [LITTLE, {"name": "crc32c"}]
@@ -48,29 +46,6 @@ def sharding(*codecs: Any, **configuration: Any) -> dict[str, Any]:
             **configuration,
         },
     }
-
-
-@attrs.frozen(eq=False)
-class Host:
-    """A codec of a host's own."""
-
-    configuration: Mapping[str, Any] = attrs.field(factory=dict)
-    name: str = "host"
-    kind: Kind = "bytes->bytes"
-    is_async: bool = False
-    to: str | None = None
-
-    def resolve(self, spec: ChunkSpec) -> ChunkSpec:
-        return spec if self.to is None else attrs.evolve(spec, dtype=DataType(np.dtype(self.to)))
-
-    def encoded_size(self, size: Size, spec: ChunkSpec) -> Size:
-        return UnboundedSize()
-
-    def decode_batch(self, items: Sequence[Any], spec: ChunkSpec) -> Sequence[Any]:
-        return items
-
-    def encode_batch(self, items: Sequence[Any], spec: ChunkSpec) -> Sequence[Any]:
-        return items
 
 
 def problems_of(document: Any, **options: Any) -> list[str]:
@@ -158,6 +133,12 @@ class TestProblems:
     )
     def test_kinds_must_make_a_chain(self, document: Any, found: str) -> None:
         assert problems_of(document) == [found]
+
+    def test_shards_in_shards_in_shards_without_end_are_a_problem(self) -> None:
+        document: Any = ["bytes"]
+        for _ in range(500):
+            document = [sharding(*document)]
+        assert problems_of(document)[0].endswith("are nested too deeply")
 
     def test_chains_of_objects_are_checked_too(self) -> None:
         with pytest.raises(ConfigurationError, match=r"codecs\[0\]: a bytes->bytes codec comes after"):
@@ -298,6 +279,24 @@ class TestBinding:
     def test_a_fill_value_that_does_not_fit_is_an_error(self) -> None:
         with pytest.raises(ConfigurationError, match="300 does not fit as a fill value of int8"):
             CodecChain.from_codecs([Bytes()]).bind("int8", 300)
+
+    @pytest.mark.parametrize(
+        ("codecs", "found"),
+        [
+            (["bytes"], "bytes: codecs[0]: endian is missing for data type int16"),
+            (["vlen-utf8"], "vlen-utf8: codecs[0]: wrong data type: expected string, found int16"),
+            (
+                [{"name": "scale_offset", "configuration": {"scale": 0}}, LITTLE],
+                "scale_offset: codecs[0].configuration.scale: must not be 0",
+            ),
+            (["numcodecs.packbits", "bytes"], "numcodecs.packbits: codecs[0]: cannot encode int16"),
+            ([sharding("bytes")], "bytes: codecs[0].configuration.codecs[0]: endian is missing for data type int16"),
+        ],
+    )
+    def test_what_does_not_go_with_the_data_type_has_its_place(self, codecs: list[Any], found: str) -> None:
+        with pytest.raises(ConfigurationError) as caught:
+            CodecChain.from_json(codecs).bind("int16")
+        assert str(caught.value) == found
 
     def test_an_unknown_data_type_is_an_error(self) -> None:
         with pytest.raises(ConfigurationError, match="unknown data type 'int7'"):

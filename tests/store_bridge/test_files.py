@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def open_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[int]]:
+def open_files(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """Descriptors that were opened and not closed."""
     files: set[int] = set()
     really_open, really_close = os.open, os.close
@@ -37,7 +36,7 @@ def open_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[int]]:
 
     monkeypatch.setattr(os, "open", recording_open)
     monkeypatch.setattr(os, "close", recording_close)
-    yield files
+    return files
 
 
 def test_ranges_suffixes_and_the_whole_file_can_be_read(path: Path) -> None:

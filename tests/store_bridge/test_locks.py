@@ -108,31 +108,36 @@ async def test_waiters_of_all_kinds_are_served_in_the_order_in_which_they_came(l
     assert order == list(range(8))
 
 
-def test_overlapping_sets_of_keys_in_any_order_neither_collide_nor_hang(locks: KeyLocks) -> None:
-    owners = dict.fromkeys("abcdef", 0)
-    collisions: list[str] = []
+class Owners:
+    """Counts how many hold each key, and notices when it is not one."""
 
-    def use(keys: list[str]) -> None:
-        for key in keys:
-            owners[key] += 1
-            if owners[key] != 1:
-                collisions.append(key)
-        for key in keys:
-            owners[key] -= 1
+    def __init__(self, keys: str) -> None:
+        self._keys, self._owners = keys, dict.fromkeys(keys, 0)
+        self.collisions: list[str] = []
 
-    def thread(seed: int) -> None:
+    def sample(self, choice: random.Random) -> list[str]:
+        return choice.sample(self._keys, choice.randint(1, 4))
+
+    def use(self, keys: list[str]) -> None:
+        for key in keys:
+            self._owners[key] += 1
+            self.collisions += key if self._owners[key] != 1 else ""
+        for key in keys:
+            self._owners[key] -= 1
+
+    def in_a_thread(self, locks: KeyLocks, seed: int) -> None:
         choice = random.Random(seed)
         for _ in range(200):
-            keys = choice.sample("abcdef", choice.randint(1, 4))
+            keys = self.sample(choice)
             with locks.hold(keys):
-                use(keys)
+                self.use(keys)
 
-    def loop(seed: int) -> None:
+    def on_a_loop(self, locks: KeyLocks, seed: int) -> None:
         async def task(choice: random.Random) -> None:
             for _ in range(100):
-                keys = choice.sample("abcdef", choice.randint(1, 4))
+                keys = self.sample(choice)
                 async with locks.hold(keys):
-                    use(keys)
+                    self.use(keys)
                     await asyncio.sleep(0)
 
         async def main() -> None:
@@ -140,11 +145,14 @@ def test_overlapping_sets_of_keys_in_any_order_neither_collide_nor_hang(locks: K
 
         asyncio.run(main())
 
-    waits = [in_thread(lambda seed=seed: thread(seed)) for seed in range(3)]
-    waits += [in_thread(lambda seed=seed: loop(seed)) for seed in range(2)]
+
+def test_overlapping_sets_of_keys_in_any_order_neither_collide_nor_hang(locks: KeyLocks) -> None:
+    owners = Owners("abcdef")
+    waits = [in_thread(lambda seed=seed: owners.in_a_thread(locks, seed)) for seed in range(3)]
+    waits += [in_thread(lambda seed=seed: owners.on_a_loop(locks, seed)) for seed in range(2)]
     for wait in waits:
         wait()
-    assert not collisions
+    assert not owners.collisions
 
 
 async def test_a_thread_that_runs_a_loop_is_not_made_to_wait(locks: KeyLocks) -> None:

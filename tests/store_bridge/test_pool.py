@@ -56,6 +56,27 @@ async def test_a_cancelled_wait_lets_the_running_function_end_first() -> None:
     assert events == ["told", "ended"]
 
 
+async def test_a_wait_that_is_cancelled_just_as_the_function_ends_comes_to_an_end() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def function() -> None:
+        begun.set()
+        go_on.wait(PATIENCE)
+
+    task = asyncio.create_task(run_off_loop(function))
+    await asyncio.to_thread(begun.wait, PATIENCE)
+    asyncio.get_running_loop().call_soon(lambda: (go_on.set(), settled(), task.cancel()))
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, PATIENCE)
+
+
+def settled() -> None:
+    """Hold the loop up until a thread of the pool has told it that its function ended."""
+    loop: Any = asyncio.get_running_loop()
+    while not any("_settle" in repr(handle) for handle in loop._ready):
+        os.sched_yield()
+
+
 async def test_a_function_that_has_not_begun_is_dropped() -> None:
     pool, begun, go_on, ran = Pool(max_threads=1), threading.Event(), threading.Event(), []
 

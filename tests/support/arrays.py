@@ -26,12 +26,14 @@ def reopened(path: Path, mode: Any = "r") -> Any:
 
 def assert_same(found: Any, expected: Any, what: object = "") -> None:
     """Equal shape and equal bits (equal values for objects); byte order does not count."""
-    found = np.asarray(found)
-    if isinstance(expected, np.ndarray) and expected.dtype.kind not in "OT":
+    scalar_text = isinstance(found, np.bytes_ | np.str_) and isinstance(expected, np.generic | np.ndarray)
+    found = np.asarray(found, expected.dtype if scalar_text else None)  # a scalar of text knows only its own length
+    objects = found.dtype.kind in "OT" or np.asarray(expected).dtype.kind in "OT"
+    if isinstance(expected, np.ndarray) and not objects:
         assert _native(found).dtype == _native(expected).dtype, what
     expected = np.asarray(expected)
     assert found.shape == expected.shape, f"{what}: shape {found.shape}, not {expected.shape}"
-    if expected.dtype.kind in "OT":
+    if objects:
         assert found.tolist() == expected.tolist(), what
         return
     found = _native(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,7 +11,7 @@ from chunkwright.codecs import Codec, find_codec, foreign_codec
 from chunkwright.codecs._base import Foreign, Kind, below
 from chunkwright.errors import ConfigurationError, Problem
 
-__all__ = ("ReadChain", "read_chain")
+__all__ = ("ReadChain", "order_problems", "read_chain")
 
 _MEMBERS = ("name", "configuration", "must_understand")
 
@@ -105,3 +105,39 @@ def _make(read: ReadChain, at: int, kind: Kind | None, make: Callable[[], Codec]
     else:
         read.codecs.append(codec)
         read.kinds.append((at, codec.kind))
+
+
+def order_problems(kinds: Sequence[tuple[int, Kind | None]]) -> list[Problem]:
+    """Say what is wrong with the order of kinds in a chain.
+
+    Parameters
+    ----------
+    kinds
+        Position and kind of each codec, None for a kind that is not known.
+
+    Returns
+    -------
+    list of Problem
+        Located by position.
+    """
+    return list(_order_problems(kinds))
+
+
+def _order_problems(kinds: Sequence[tuple[int, Kind | None]]) -> Iterator[Problem]:
+    made_bytes = False
+    for at, kind in kinds:
+        if kind == "array->array" and made_bytes:
+            yield Problem((at,), "an array->array codec comes before the array->bytes codec")
+        if kind == "array->bytes":
+            if made_bytes:
+                yield Problem((at,), "there is an array->bytes codec already")
+            made_bytes = True
+        if kind == "bytes->bytes" and not made_bytes and _comes_later(kinds, at):
+            yield Problem((at,), "a bytes->bytes codec comes after the array->bytes codec")
+    # A codec of unknown kind may be the one that is missing.
+    if not made_bytes and all(kind for _, kind in kinds):
+        yield Problem((), "there is no array->bytes codec")
+
+
+def _comes_later(kinds: Sequence[tuple[int, Kind | None]], at: int) -> bool:
+    return any(position > at and kind == "array->bytes" for position, kind in kinds)

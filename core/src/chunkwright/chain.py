@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 import numpy as np
 
-from chunkwright._read_chain import read_chain
+from chunkwright._read_chain import order_problems, read_chain
 from chunkwright.codecs import Codec, VLenBytes, VLenUTF8
-from chunkwright.codecs._base import Foreign, Kind
+from chunkwright.codecs._base import Foreign, Kind, below
 from chunkwright.dtype_json import dtype_from_json, fill_value_from_json
 from chunkwright.errors import ConfigurationError, Problem, UnknownCodecError
 from chunkwright.spec import ChunkSpec, DataType, FillValue, Size
@@ -33,6 +33,10 @@ __all__ = ("BoundChain", "CodecChain")
 MAX_CHUNK_BYTES = 2**31
 
 
+def _as_tuple(codecs: Iterable[Codec]) -> tuple[Codec, ...]:
+    return tuple(codecs)
+
+
 @attrs.frozen
 class CodecChain:
     """Codecs in order of encoding, not bound to a data type.
@@ -41,6 +45,8 @@ class CodecChain:
     ----------
     codecs
         Any number of array->array codecs, one array->bytes codec, any number of bytes->bytes codecs.
+    document
+        The JSON that they were read from, when there is one.
 
     Examples
     --------
@@ -53,7 +59,7 @@ class CodecChain:
     codecs: there is no array->bytes codec
     """
 
-    codecs: tuple[Codec, ...] = attrs.field(converter=tuple)
+    codecs: tuple[Codec, ...] = attrs.field(converter=_as_tuple)
     _document: Any = attrs.field(default=None, eq=False, repr=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -80,7 +86,7 @@ class CodecChain:
         ConfigurationError
             When their kinds do not make a chain.
         """
-        return cls(tuple(codecs))
+        return cls(codecs)
 
     @classmethod
     def from_json(
@@ -114,14 +120,18 @@ class CodecChain:
         ConfigurationError
             With every problem that was found.
         """
-        read = read_chain(document, foreign or {})
+        try:
+            read = read_chain(document, foreign or {})
+            kept = copy.deepcopy(document)
+        except RecursionError:
+            raise ConfigurationError(problems=(Problem(location, "are nested too deeply"),)) from None
         problems = [*read.problems, *order_problems(read.kinds)]
         if problems:
             only_unknown = len(read.unknown) == len(problems)
             error = UnknownCodecError if only_unknown else ConfigurationError
             codec = read.unknown[0] if only_unknown else None
             raise error(problems=tuple(_relocated(location, problems)), codec=codec)
-        return cls(tuple(read.codecs), document=copy.deepcopy(list(document)))
+        return cls(read.codecs, document=list(kept))
 
     def to_json(self) -> list[Any]:
         """Return the chain as Zarr v3 metadata.
@@ -161,14 +171,17 @@ class CodecChain:
         Raises
         ------
         ConfigurationError
-            When a codec cannot encode what it is given.
+            When a codec cannot encode what it is given; its problems have their place in the chain.
         """
         given = self._dtype(dtype)
         fill = _fill_value(fill_value, given)
         spec = ChunkSpec((1,) * (1 if ndim is None else ndim), given, fill)
         bound: list[Codec] = []
-        for codec in self.codecs:
-            bound.append(codec.bind(spec.dtype, spec.fill_value))
+        for at, codec in enumerate(self.codecs):
+            try:
+                bound.append(codec.bind(spec.dtype, spec.fill_value))
+            except ConfigurationError as error:
+                raise ConfigurationError(problems=tuple(below(("codecs", at), error)), codec=error.codec) from None
             if codec.kind == "array->array":
                 # Only the data type counts here, so each codec gets a chunk of the shape that it wants.
                 spec = attrs.evolve(bound[-1].encoded_spec(_fitting(bound[-1], spec)), shape=spec.shape)
@@ -300,42 +313,6 @@ class BoundChain:
         from chunkwright.prepared import prepare  # prepared chains hold chains
 
         return prepare(self, chunk_shape, backends, max_chunk_bytes)
-
-
-def order_problems(kinds: Sequence[tuple[int, Kind | None]]) -> list[Problem]:
-    """Say what is wrong with the order of kinds in a chain.
-
-    Parameters
-    ----------
-    kinds
-        Position and kind of each codec, None for a kind that is not known.
-
-    Returns
-    -------
-    list of Problem
-        Located by position.
-    """
-    return list(_order_problems(kinds))
-
-
-def _order_problems(kinds: Sequence[tuple[int, Kind | None]]) -> Iterator[Problem]:
-    made_bytes = False
-    for at, kind in kinds:
-        if kind == "array->array" and made_bytes:
-            yield Problem((at,), "an array->array codec comes before the array->bytes codec")
-        if kind == "array->bytes":
-            if made_bytes:
-                yield Problem((at,), "there is an array->bytes codec already")
-            made_bytes = True
-        if kind == "bytes->bytes" and not made_bytes and _comes_later(kinds, at):
-            yield Problem((at,), "a bytes->bytes codec comes after the array->bytes codec")
-    # A codec of unknown kind may be the one that is missing.
-    if not made_bytes and all(kind for _, kind in kinds):
-        yield Problem((), "there is no array->bytes codec")
-
-
-def _comes_later(kinds: Sequence[tuple[int, Kind | None]], at: int) -> bool:
-    return any(position > at and kind == "array->bytes" for position, kind in kinds)
 
 
 def _relocated(location: tuple[str | int, ...], problems: Iterable[Problem]) -> Iterator[Problem]:

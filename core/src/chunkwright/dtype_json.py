@@ -84,6 +84,8 @@ def dtype_from_json(document: Any, *, zarr_format: int = 3, object_codec: str | 
         return DataType(_v3(document))
     except UnfitValueError as error:
         raise ConfigurationError(str(error)) from None
+    except RecursionError:
+        raise ConfigurationError("a data type is nested too deeply") from None
 
 
 def _variable(holds: Variable | None) -> DataType:
@@ -107,7 +109,7 @@ def _v3(document: Any) -> np.dtype[Any]:
     name, configuration = _named(document)
     if name in _PLAIN and not configuration:
         return np.dtype(_PLAIN[name])
-    if re.fullmatch(r"r[0-9]+", name) and not configuration:
+    if re.fullmatch(r"r[0-9]{1,10}", name) and not configuration:
         return _raw(name)
     make = _CONFIGURED.get(name)
     if make is None:
@@ -128,7 +130,7 @@ def _named(document: Any) -> tuple[str, Mapping[str, Any]]:
 def _numpy(text: str) -> np.dtype[Any]:
     try:
         dtype = np.dtype(text)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UnfitValueError(f"unknown data type {text!r} ({error})") from None
     if dtype.itemsize == 0:
         raise UnfitValueError(f"elements of {text!r} have no bytes")

@@ -32,6 +32,14 @@ class ExplainedRun:
         What runs each codec there.
     reason
         Why the backends before it do not; empty when it was the first choice.
+
+    Examples
+    --------
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes", "configuration": {"endian": "little"}}])
+    >>> explanation = chain.bind("int16", 0).prepare((2,), backends=[ReferenceBackend()]).explain()
+    >>> explanation.runs[0].codecs, explanation.runs[0].backend
+    (('bytes',), 'reference')
     """
 
     level: str
@@ -93,8 +101,10 @@ class Explanation:
 
     def __str__(self) -> str:
         rows = [("level", "codecs", "backend", "kernels", "reason")]
-        for run in self.runs:
-            rows.append((run.level, " ".join(run.codecs), run.backend, " ".join(filter(None, run.kernels)), run.reason))
+        rows += [
+            (run.level, " ".join(run.codecs), run.backend, " ".join(filter(None, run.kernels)), run.reason)
+            for run in self.runs
+        ]
         widths = [max(len(row[column]) for row in rows) for column in range(5)]
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 

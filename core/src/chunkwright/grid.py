@@ -32,6 +32,14 @@ class Split:
         int64, shape ``(m,)``: its flat position in that chunk's grid, C order, ascending within a chunk.
     entries
         The cut selections; their ``chunk`` counts the rows above and is ascending.
+
+    Examples
+    --------
+    >>> entries = Entries.boxes(chunk=np.array([0]), start=np.array([[1]]), count=np.array([[5]]),
+    ...                         out_start=np.array([[0]]))
+    >>> parts = split(entries, (4,), (3,))
+    >>> parts.chunk.tolist(), parts.cell.tolist()
+    ([0, 0], [0, 1])
     """
 
     chunk: NDArray[np.int64]

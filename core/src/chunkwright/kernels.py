@@ -132,7 +132,7 @@ class KernelBackend:
             Limit of threads.
         """
         reader = _Reader(run.compiled, list(buffers.views()), entries, out)
-        self._map(reader.work, len(buffers), nbytes=run.compiled.nbytes, max_workers=max_workers)
+        self._map(reader.work, len(buffers), cost=run.compiled.cost, max_workers=max_workers)
 
     def encode_from(
         self,
@@ -167,7 +167,7 @@ class KernelBackend:
             One per chunk of ``base``.
         """
         writer = _Writer(run.compiled, source, entries, base, keep_empty)
-        self._map(writer.work, len(base), nbytes=run.compiled.nbytes, max_workers=max_workers)
+        self._map(writer.work, len(base), cost=run.compiled.cost, max_workers=max_workers)
         return writer.results
 
     def decode_arrays(
@@ -268,11 +268,11 @@ class KernelBackend:
                 error.at(number)
                 raise
 
-        self._map(work, len(items), nbytes=program.nbytes, max_workers=max_workers)
+        self._map(work, len(items), cost=program.cost, max_workers=max_workers)
         return results
 
-    def _map(self, work: Callable[[int, int], None], count: int, *, nbytes: int, max_workers: int | None) -> None:
-        """Do ``work(first, last)`` for ranges that make up ``count`` chunks of ``nbytes`` decoded bytes each."""
+    def _map(self, work: Callable[[int, int], None], count: int, *, cost: int, max_workers: int | None) -> None:
+        """Do ``work(first, last)`` for ranges that make up ``count`` chunks; ``cost`` is that of each."""
         work(0, count)
 
 
@@ -281,7 +281,9 @@ class _Batch:
 
     def __init__(self, entries: Entries, chunks: int) -> None:
         self._entries = entries
-        self._bounds: list[int] = np.searchsorted(entries.chunk, np.arange(chunks + 1)).tolist()
+        self._heads = np.searchsorted(entries.chunk, np.arange(chunks + 1))
+        self._bounds: list[int] = self._heads.tolist()
+        self._copier = Copier(entries) if len(entries) <= _BLOCK else None
 
     def work(self, first: int, last: int) -> None:
         """Do chunks ``first`` to ``last``; called from any thread."""
@@ -289,8 +291,7 @@ class _Batch:
         try:
             for begin in range(first, last, _BLOCK):
                 end = min(begin + _BLOCK, last)
-                shift = self._bounds[begin]
-                copier = Copier(self._entries.take(np.arange(shift, self._bounds[end])))
+                copier, shift = self._block(self._bounds[begin], self._bounds[end])
                 for number in range(begin, end):
                     rows = range(self._bounds[number] - shift, self._bounds[number + 1] - shift)
                     self._chunk(number, rows, copier)
@@ -301,13 +302,18 @@ class _Batch:
     def _chunk(self, number: int, rows: range, copier: Copier) -> None:
         raise NotImplementedError
 
+    def _block(self, first: int, last: int) -> tuple[Copier, int]:
+        """A copier for some entries, and the number of its first one."""
+        if self._copier is not None:
+            return self._copier, 0
+        return Copier(self._entries.take(np.arange(first, last))), first
+
     def _single_boxes(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """Chunks that have one entry, which is a box that covers them."""
-        single: NDArray[np.bool_] = np.diff(self._bounds) == 1
+        single: NDArray[np.bool_] = np.diff(self._heads) == 1
         if not self._entries.is_boxes:
             return np.zeros(len(single), bool)
-        rows = np.array(self._bounds[:-1], np.int64)[single]
-        single[single] = self._entries.covers(shape)[rows]
+        single[single] = self._entries.covers(shape)[self._heads[:-1][single]]
         return single
 
 
@@ -335,12 +341,15 @@ class _Reader(_Batch):
 
     def _decoded_straight(self) -> list[bool] | None:
         """Which chunks are decoded straight into ``out``: boxes of one shape have one layout, so one is looked at."""
+        if not self._program.decodes_to(self._out.dtype):
+            return None
         shape = self._program.spec.shape
         single = self._single_boxes(shape)
-        rows = np.array(self._bounds[:-1], np.int64)[single]
+        rows = self._heads[:-1][single]
         if not len(rows) or not (self._entries.out_step[rows] == 1).all():
             return None
-        place = Copier(self._entries.take(rows[:1])).selected(0, self._out)
+        copier, shift = self._block(rows[0], rows[0] + 1)
+        place = copier.selected(rows[0] - shift, self._out)
         return None if self._program.target(place.reshape(shape)) is None else single.tolist()
 
 

@@ -47,6 +47,14 @@ class Fetches:
         int64, shape ``(k + 1,)``: where each request's needs begin in ``ids``.
     offset, length
         int64, shape ``(n,)``: the part of the request that answers each need; length -1 is all of it.
+
+    Examples
+    --------
+    >>> needs = np.array([(0, 7, RANGE, 0, 4), (1, 7, RANGE, 6, 9)], NEED)
+    >>> fetches = coalesce(needs, max_gap=4)
+    >>> ids, buffers = fetches.buffers(0, b"abcdefghi")
+    >>> ids.tolist(), [bytes(buffers.view(row)) for row in range(2)]
+    ([0, 1], [b'abcd', b'ghi'])
     """
 
     chunk: NDArray[np.int64]

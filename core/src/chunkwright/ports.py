@@ -32,7 +32,7 @@ from chunkwright.codecs._base import Codec, Kind
 from chunkwright.entries import Entries
 from chunkwright.spec import ChunkSpec, Size
 
-__all__ = ("Backend", "ForeignCodec", "ForeignRun", "Run", "Step", "Supported", "Unsupported")
+__all__ = ("Backend", "ForeignCall", "ForeignCodec", "ForeignRun", "Run", "Step", "Supported", "Unsupported")
 
 
 @attrs.frozen
@@ -43,6 +43,11 @@ class Supported:
     ----------
     kernel
         Which implementation will run it, for ``explain()``.
+
+    Examples
+    --------
+    >>> bool(Supported(kernel="libzstd"))
+    True
     """
 
     kernel: str = ""
@@ -59,6 +64,11 @@ class Unsupported:
     ----------
     reason
         Why, for ``explain()`` and for errors in strict mode.
+
+    Examples
+    --------
+    >>> bool(Unsupported("no such codec here"))
+    False
     """
 
     reason: str
@@ -87,6 +97,14 @@ class Step:
         What the backend said would run it.
     max_bytes
         Most bytes that decoding may make when ``decoded_size`` sets no bound.
+
+    Examples
+    --------
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes", "configuration": {"endian": "little"}}, "crc32c"])
+    >>> prepared = chain.bind("int16", 0).prepare((4,), backends=[ReferenceBackend()])
+    >>> [(step.codec.name, step.encoded_size.nbytes) for step in prepared.runs[0].steps]
+    [('bytes', 8), ('crc32c', 12)]
     """
 
     codec: Codec
@@ -110,6 +128,14 @@ class Run:
         In order of encoding, at least one.
     compiled
         What the backend's ``compile`` made of the steps.
+
+    Examples
+    --------
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes", "configuration": {"endian": "little"}}, "crc32c"])
+    >>> prepared = chain.bind("int16", 0).prepare((4,), backends=[ReferenceBackend()])
+    >>> [(run.backend.name, run.kinds) for run in prepared.runs]
+    [('reference', ('array->bytes', 'bytes->bytes'))]
     """
 
     backend: Backend
@@ -132,6 +158,28 @@ class ForeignRun:
         The foreign codec.
     step
         Its place; ``step.codec`` stands for it in the chain.
+
+    Examples
+    --------
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> class Reversed:
+    ...     name, kind, is_async = "reversed", "bytes->bytes", False
+    ...
+    ...     def resolve(self, spec):
+    ...         return spec
+    ...
+    ...     def encoded_size(self, size, spec):
+    ...         return size
+    ...
+    ...     def encode_batch(self, items, spec):
+    ...         return [None if item is None else bytes(item)[::-1] for item in items]
+    ...
+    ...     decode_batch = encode_batch
+    >>> metadata = [{"name": "bytes"}, {"name": "reversed"}]
+    >>> chain = CodecChain.from_json(metadata, foreign={"reversed": lambda configuration: Reversed()})
+    >>> prepared = chain.bind("uint8", 0).prepare((3,), backends=[ReferenceBackend()])
+    >>> [type(run).__name__ for run in prepared.runs], bytes(prepared.encode([1, 2, 3]))
+    (['Run', 'ForeignRun'], b'\\x03\\x02\\x01')
     """
 
     codec: ForeignCodec
@@ -420,6 +468,33 @@ class ForeignCall:
         The batch.
     direction
         Decode or encode.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> class Reversed:
+    ...     name, kind, is_async = "reversed", "bytes->bytes", False
+    ...     def resolve(self, spec):
+    ...         return spec
+    ...     def encoded_size(self, size, spec):
+    ...         return size
+    ...     def decode_batch(self, items, spec):
+    ...         return [None if item is None else bytes(item)[::-1] for item in items]
+    ...     encode_batch = decode_batch
+    >>> chain = CodecChain.from_json(["bytes", "reversed"], foreign={"reversed": lambda configuration: Reversed()})
+    >>> plan = chain.bind("uint8", 0).prepare((3,), backends=[ReferenceBackend()]).plan_read(...)
+    >>> plan.feed(plan.needs["id"], [b"cba"])
+    >>> out = np.empty(3, "uint8")
+    >>> calls = plan.take().calls(out)
+    >>> call = next(calls)
+    >>> call.direction, call.is_async, call.start()
+    ('decode', False, [b'abc'])
+    >>> try:
+    ...     calls.send(call.start())
+    ... except StopIteration:
+    ...     print(out.tobytes())
+    b'abc'
     """
 
     run: ForeignRun

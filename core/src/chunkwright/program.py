@@ -159,11 +159,20 @@ class Program:
         Steps of the run, in order of encoding.
     kernels
         One per step.
+
+    Attributes
+    ----------
+    spec
+        The array on the decoded side of the first step.
+    fill
+        Its fill value as a 0-d array.
+    cost
+        About how much work a chunk is, in bytes that pass a compressor.
     """
 
     def __init__(self, steps: Sequence[Step], kernels: Sequence[Kernel]) -> None:
         self.spec: ChunkSpec = steps[0].spec
-        self.nbytes = self.spec.elements * self.spec.dtype.numpy.itemsize
+        self.cost = _cost(self.spec, kernels)
         pairs = list(zip(kernels, steps, strict=True))
         self._encoders = tuple(kernels)
         self._bytes = tuple((kernel, *_bounds(step)) for kernel, step in reversed(pairs) if _is_bytes(step))
@@ -177,6 +186,21 @@ class Program:
             self._last = last, last.decode_into
             self._direct = _direct(self._arrays)
         self.fill = _fill(self.spec)
+
+    def decodes_to(self, dtype: np.dtype[Any]) -> bool:
+        """Whether chunks can be decoded without a copy at all, into arrays of a data type.
+
+        Parameters
+        ----------
+        dtype
+            Data type of the array.
+
+        Returns
+        -------
+        bool
+            If so, :meth:`target` says where.
+        """
+        return self._direct is not None and self._direct.stored == dtype
 
     def target(self, place: NDArray[Any]) -> NDArray[np.uint8] | None:
         """Return the memory that a chunk can be decoded into without a copy.
@@ -232,8 +256,6 @@ class Program:
         item = self._decode_bytes(item, self._bytes[:-1])
         try:
             into(item, target)
-        except CodecError:
-            raise
         except Exception as error:
             _raise(error, kernel)
 
@@ -300,8 +322,6 @@ class Program:
                 size = len(item)
                 if size != exact and (exact >= 0 or size > most):
                     _raise_size(kernel, exact, most, size)
-        except CodecError:
-            raise
         except Exception as error:
             _raise(error, kernel)
         return item
@@ -315,11 +335,15 @@ class Program:
                 item = kernel.decode(item)
                 if item.shape != spec.shape:
                     item = _reshaped(item, spec, kernel)
-        except CodecError:
-            raise
         except Exception as error:
             _raise(error, kernel)
         return item
+
+
+def _cost(spec: ChunkSpec, kernels: Sequence[Kernel]) -> int:
+    nbytes = spec.elements * spec.dtype.numpy.itemsize
+    # Copying is so much faster than anything else.
+    return nbytes if any(kernel.stored is None and kernel.order is None for kernel in kernels) else nbytes // 8
 
 
 def _is_bytes(step: Step) -> bool:
@@ -335,11 +359,12 @@ def _direct(arrays: Sequence[tuple[Kernel, ChunkSpec]]) -> _Direct | None:
     """The layout, when there is a ``bytes`` kernel with nothing but transposes in front; given in decoding order."""
     if not arrays or arrays[0][0].stored is None:
         return None
+    orders = [kernel.order for kernel, _ in reversed(arrays[1:]) if kernel.order is not None]
+    if len(orders) != len(arrays) - 1:
+        return None
     order = tuple(range(arrays[0][1].ndim))
-    for kernel, _ in reversed(arrays[1:]):
-        if kernel.order is None:
-            return None
-        order = tuple(order[axis] for axis in kernel.order)
+    for permutation in orders:
+        order = tuple(order[axis] for axis in permutation)
     return _Direct(arrays[0][0].stored, order)
 
 
@@ -367,6 +392,9 @@ def _raise_size(kernel: Kernel, exact: int, most: int, size: int) -> NoReturn:
 
 def _raise(error: Exception, kernel: Kernel) -> NoReturn:
     """Raise what a kernel's exception means to the caller."""
+    if isinstance(error, CodecError):
+        error.codec = error.codec or kernel.codec
+        raise error
     if isinstance(error, kernel.passes) or (isinstance(error, MemoryError) and kernel.bounded):
         raise error
     text = str(error) or type(error).__name__

@@ -49,6 +49,17 @@ class ReadWork:
         Their selections.
     chunk
         int64: for each row the chunk of the plan that it belongs to, for errors.
+
+    Examples
+    --------
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes", "configuration": {"endian": "little"}}])
+    >>> plan = chain.bind("uint8", 0).prepare((4,), backends=[ReferenceBackend()]).plan_read(slice(1, 3))
+    >>> plan.feed(plan.needs["id"], [b"abcd"])
+    >>> work, out = plan.take(), np.empty(2, "uint8")
+    >>> work.run(out)
+    >>> work.nbytes, out.tobytes()
+    (4, b'bc')
     """
 
     chain: PreparedChain

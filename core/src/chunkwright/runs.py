@@ -135,7 +135,9 @@ def _choose(step: Step, backends: Sequence[Backend]) -> tuple[Backend | None, St
     codec = step.codec
     if isinstance(codec, Foreign):
         kernel = "awaited" if codec.foreign.is_async else "python"
-        refused = tuple((backend.name, "a codec of the host's own") for backend in backends)
+        # A host may stand in for a codec that a backend could have run, and say why.
+        reason = getattr(codec.foreign, "reason", "a codec of the host's own")
+        refused = tuple((backend.name, reason) for backend in backends)
         return None, step, Choice(codec.name, "foreign", kernel, refused)
     refusals: list[tuple[str, str]] = []
     for backend in backends:

@@ -127,19 +127,13 @@ class Copier:
         order = tuple(sorted(range(len(kept)), key=kept.__getitem__))
         self._order = None if order == tuple(range(len(kept))) else order
         self._inverse = None if self._order is None else tuple(order.index(axis) for axis in range(len(kept)))
-        by_out = {out: axis for axis, out in enumerate(entries.axes)}
-        chunk = [
-            _slices(entries.start[:, axis], entries.count[:, axis], entries.step[:, axis])
-            if out >= 0
-            else entries.start[:, axis].tolist()
-            for axis, out in enumerate(entries.axes)
-        ]
-        places = [
-            _slices(entries.out_start[:, out], entries.count[:, by_out[out]], entries.out_step[:, out])
-            if out in by_out
-            else entries.out_start[:, out].tolist()
-            for out in range(entries.out_ndim)
-        ]
+        chunk, places = _chunk_slices(entries), _out_slices(entries)
+        for axis, out in enumerate(entries.axes):
+            if out < 0:
+                chunk[axis] = entries.start[:, axis].tolist()
+        for out in range(entries.out_ndim):
+            if out not in kept:
+                places[out] = entries.out_start[:, out].tolist()
         if not kept:
             # Integers alone would give a scalar, which is no view and which objects may be mistaken for.
             chunk.append([...] * len(entries))
@@ -149,31 +143,9 @@ class Copier:
 
     def _make_sides(self, entries: Entries) -> None:
         """Two sides, and the views that lead from the layout of one to that of the other."""
-        together = entries.points
-        self._chunk_side = _Side(
-            [
-                _slices(entries.start[:, axis], entries.count[:, axis], entries.step[:, axis])
-                for axis in range(entries.ndim)
-            ],
-            entries.lists,
-            len(entries),
-            together=together,
-        )
-        by_out = {out: axis for axis, out in enumerate(entries.axes)}
-        ones = np.ones(len(entries), np.int64)
-        self._out_side = _Side(
-            [
-                _slices(
-                    entries.out_start[:, out],
-                    entries.count[:, by_out[out]] if out in by_out else ones,
-                    entries.out_step[:, out],
-                )
-                for out in range(entries.out_ndim)
-            ],
-            entries.out_lists,
-            len(entries),
-            together=False,
-        )
+        rows = len(entries)
+        self._chunk_side = _Side(_chunk_slices(entries), entries.lists, rows, together=entries.points)
+        self._out_side = _Side(_out_slices(entries), entries.out_lists, rows, together=False)
         layout = [entries.axes[axis] for axis in self._chunk_side.layout]
         self._to_out, self._out_axes = _lead(layout, range(entries.out_ndim))
         self._to_chunk, self._chunk_axes = _lead(range(entries.out_ndim), layout)
@@ -229,14 +201,29 @@ class _Side:
         return tuple(runs) if self._together else np.ix_(*runs)
 
 
-def _slices(start: Columns, count: Columns, step: Columns) -> list[slice]:
-    """Slices along one axis, for all entries at once."""
-    stop = start + count * step
+def _chunk_slices(entries: Entries) -> list[list[Any]]:
+    return _slices(entries.start, entries.start + entries.count * entries.step, entries.step)
+
+
+def _out_slices(entries: Entries) -> list[list[Any]]:
+    """Out axes that no decoded axis lands on take one element."""
+    if entries.axes == tuple(range(entries.out_ndim)):
+        count = entries.count
+    else:
+        count = np.ones_like(entries.out_start)
+        kept = [axis for axis, out in enumerate(entries.axes) if out >= 0]
+        count[:, [entries.axes[axis] for axis in kept]] = entries.count[:, kept]
+    return _slices(entries.out_start, entries.out_start + count * entries.out_step, entries.out_step)
+
+
+def _slices(start: Columns, stop: Columns, step: Columns) -> list[list[Any]]:
+    """Slices of all entries, axis by axis."""
+    starts, stops = start.T.tolist(), stop.T.tolist()
     if (step == 1).all():
-        return list(map(slice, start.tolist(), stop.tolist()))
+        return [list(map(slice, *ends)) for ends in zip(starts, stops, strict=True)]
     # A negative stop would count from the end; with a negative step it means that the first element is included.
-    ends = [None if end < 0 else end for end in stop.tolist()]
-    return list(map(slice, start.tolist(), ends, step.tolist()))
+    stops = [[None if end < 0 else end for end in ends] for ends in stops]
+    return [list(map(slice, *ends)) for ends in zip(starts, stops, step.T.tolist(), strict=True)]
 
 
 def _lead(layout: Sequence[int], target: Sequence[int]) -> tuple[list[int], Index]:

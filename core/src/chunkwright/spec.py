@@ -183,6 +183,11 @@ class FixedSize:
     ----------
     nbytes
         Number of bytes.
+
+    Examples
+    --------
+    >>> FixedSize(12).nbytes
+    12
     """
 
     nbytes: int
@@ -196,6 +201,11 @@ class BoundedSize:
     ----------
     nbytes
         Largest number of bytes.
+
+    Examples
+    --------
+    >>> BoundedSize(12).nbytes
+    12
     """
 
     nbytes: int
@@ -203,7 +213,18 @@ class BoundedSize:
 
 @attrs.frozen
 class UnboundedSize:
-    """A size of which nothing is known."""
+    """A size of which nothing is known.
+
+    Parameters
+    ----------
+    nbytes
+        Always None.
+
+    Examples
+    --------
+    >>> UnboundedSize().nbytes is None
+    True
+    """
 
     nbytes: None = None
 

@@ -49,6 +49,16 @@ class WriteWork:
         int64: for each row the chunk of the plan.
     keep_empty
         Whether chunks of nothing but the fill value are kept.
+
+    Examples
+    --------
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes", "configuration": {"endian": "little"}}])
+    >>> plan = chain.bind("uint8", 0).prepare((4,), backends=[ReferenceBackend()]).plan_write(slice(1, 3))
+    >>> plan.feed(plan.needs["id"], [b"abcd"])
+    >>> [(chunk, encoded)] = plan.take().run(np.frombuffer(b"xy", "uint8"))
+    >>> chunk, bytes(encoded)
+    (0, b'axyd')
     """
 
     chain: PreparedChain

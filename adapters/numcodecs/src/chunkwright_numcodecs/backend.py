@@ -81,20 +81,22 @@ _KERNELS: dict[str, tuple[Callable[[Step], Kernel], str]] = {
     "numcodecs.zstd": (zstd.zstd_kernel, "numcodecs, headers checked"),
 }
 
-# Measured on two cores: below these, handing work to other threads costs more than they save.
+# In bytes that pass a compressor, of which it takes at least 1 ns each. Below these, handing work to other threads
+# costs more than they save: 10 microseconds for a batch, 5 a range; and a chunk has as much of work in Python.
 _SMALLEST_CHUNK = 16 << 10
-_SMALLEST_BATCH = 128 << 10
+_SMALLEST_BATCH = 256 << 10
+_SMALLEST_RANGE = 64 << 10
 
 
-def workers_for(count: int, nbytes: int, max_workers: int | None) -> int:
+def workers_for(count: int, cost: int, max_workers: int | None) -> int:
     """Choose how many threads work on a batch.
 
     Parameters
     ----------
     count
         Chunks of the batch.
-    nbytes
-        Decoded bytes of each.
+    cost
+        How much work each is, in bytes that pass a compressor.
     max_workers
         Limit of threads, or None.
 
@@ -108,7 +110,7 @@ def workers_for(count: int, nbytes: int, max_workers: int | None) -> int:
     >>> workers_for(1, 1 << 20, None), workers_for(1000, 1024, None), workers_for(64, 1 << 20, 1)
     (1, 1, 1)
     """
-    if count < 2 or nbytes < _SMALLEST_CHUNK or count * nbytes < _SMALLEST_BATCH:
+    if count < 2 or cost < _SMALLEST_CHUNK or count * cost < _SMALLEST_BATCH:
         return 1
     size = shared_pool().size
     return min(size, count, size if max_workers is None else max(max_workers, 1))
@@ -168,12 +170,12 @@ class NumcodecsBackend(KernelBackend):
         """
         return _KERNELS[step.codec.name][0](step)
 
-    def _map(self, work: Callable[[int, int], None], count: int, *, nbytes: int, max_workers: int | None) -> None:
-        workers = workers_for(count, nbytes, max_workers)
+    def _map(self, work: Callable[[int, int], None], count: int, *, cost: int, max_workers: int | None) -> None:
+        workers = workers_for(count, cost, max_workers)
         if workers < 2:
             work(0, count)
         else:
-            shared_pool().run(work, count, max_workers=workers)
+            shared_pool().run(work, count, max_workers=workers, at_least=-(-_SMALLEST_RANGE // cost))
 
 
 def _missing(codec: Codec) -> str | None:

@@ -107,7 +107,7 @@ class Pool:
         self._lock = threading.Lock()
         self._threads = 0
 
-    def run(self, work: Work, rows: int, *, max_workers: int | None = None) -> None:
+    def run(self, work: Work, rows: int, *, max_workers: int | None = None, at_least: int = 1) -> None:
         """Do ``work(first, last)`` for ranges that make up all rows, and return when all of it is done.
 
         Parameters
@@ -118,6 +118,8 @@ class Pool:
             How many rows there are.
         max_workers
             Most threads that work on it, the calling one included.
+        at_least
+            Fewest rows of a range, as far as every thread gets one.
 
         Raises
         ------
@@ -129,7 +131,7 @@ class Pool:
         if workers < 2:
             work(0, rows)
             return
-        job = _Job(work, _ranges(rows, workers * _SHARES))
+        job = _Job(work, _ranges(rows, max(min(workers * _SHARES, rows // max(at_least, 1)), workers)))
         self._make_threads(workers - 1)
         for _ in range(workers - 1):
             self._jobs.put(job)

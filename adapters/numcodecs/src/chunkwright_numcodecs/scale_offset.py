@@ -89,15 +89,15 @@ def _integers(dtype: np.dtype[Any], offset: Any, scale: Any) -> tuple[Map, Map]:
 
     def forward(array: NDArray[Any]) -> NDArray[Any]:
         if not always_ahead and array.size and not fits(ahead(int(array.min())), ahead(int(array.max()))):
-            raise ValueError(f"{NAME}: a value is outside the range of {dtype} after encoding")
+            raise ValueError(f"{NAME}: a value is outside the range of dtype {dtype} after encoding")
         result: NDArray[Any] = (array - offset) * scale
         return result
 
     def backward(array: NDArray[Any]) -> NDArray[Any]:
         if abs(times) != 1 and np.any(array % scale):
-            raise CorruptChunkError(f"division by {times} leaves a remainder", codec=NAME)
+            raise CorruptChunkError(f"division by {times} leaves a non-zero remainder", codec=NAME)
         if not always_back and array.size and not fits(back(int(array.min())), back(int(array.max()))):
-            raise CorruptChunkError(f"a value is outside the range of {dtype}", codec=NAME)
+            raise CorruptChunkError(f"a value is outside the range of dtype {dtype}", codec=NAME)
         result: NDArray[Any] = array // scale + offset
         return result
 

@@ -29,9 +29,6 @@ from chunkwright_store.sources import closing
 
 __all__ = ("Call", "Driver", "Reader", "Writer")
 
-MAX_STAGES = 3
-"""Stages of one plan that may be at work at a time: enough to feed and decode side by side."""
-
 
 class Call:
     """What the plans of one call share. Used on the loop only."""
@@ -92,6 +89,7 @@ class _Request:
 class Driver:
     """One plan on its way through stages. Plan, schedule and next work belong to the lane, the rest to the loop."""
 
+    _max_stages: int
     _frees_room: bool
 
     def __init__(self, job: ReadJob | WriteJob, limits: Limits, is_async: bool) -> None:
@@ -122,7 +120,7 @@ class Driver:
     def _go_on(self) -> None:
         """Start the next stage if there is reason to, or end."""
         call = self._call
-        if call.stop or self._over or self._lane_busy or self._stages >= MAX_STAGES:
+        if call.stop or self._over or self._lane_busy or self._stages >= self._max_stages:
             return
         room = call.max_in_flight - call.in_flight
         may_fetch = self._schedule.waiting and (room > 0 or not self._fetching)
@@ -181,8 +179,11 @@ class Driver:
     def _leave_lane(self, requests: list[_Request], more: bool) -> None:
         self._lane_busy = False
         self._more = self._more or more
-        self._send(requests)
-        self._go_on()
+        try:
+            self._send(requests)
+            self._go_on()
+        except BaseException as error:  # the loop would only log it, and the call never end
+            self._call.fail(error)
 
     def _requests(self, room: int) -> list[_Request]:
         """What to ask stores for now, within the bytes that may be in flight; at least something."""
@@ -252,6 +253,8 @@ class Driver:
 
 
 class Reader(Driver):
+    # Enough to feed and decode side by side.
+    _max_stages = 3
     _frees_room = True
 
     def __init__(self, job: ReadJob, out: NDArray[Any], limits: Limits, is_async: bool) -> None:
@@ -269,6 +272,8 @@ class Reader(Driver):
 
 
 class Writer(Driver):
+    # All needs are known from the start, and what is encoded piles up: one batch at a time.
+    _max_stages = 1
     _frees_room = False
 
     def __init__(self, job: WriteJob, value: NDArray[Any], limits: Limits, is_async: bool) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.buffers import MISSING, Buffers
-from chunkwright.needs import NEED, RANGE, SUFFIX, Fetches
+from chunkwright.needs import NEED, RANGE, SUFFIX, WHOLE, Fetches
 from chunkwright_store.sources import ByteRange, ByteSuffix, cut
 
 __all__ = ("Schedule", "answers", "from_memory", "range_of")
@@ -72,8 +72,11 @@ class Schedule:
     def _nbytes(self, kind: NDArray[np.int64], start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.where(kind == RANGE, stop - start, np.where(kind == SUFFIX, stop, self._whole))
 
-    def next(self, max_bytes: int, max_fresh: int | None = None) -> tuple[NDArray[Any], bool]:
-        """Return what to fetch now, at least one need if any is left, and whether its chunks are fresh."""
+    def next(self, max_bytes: int, max_partial: int | None = None) -> tuple[NDArray[Any], bool]:
+        """Return what to fetch now, at least one need if any is left, and whether its chunks are fresh.
+
+        ``max_partial`` is the most chunks to begin of which less than everything is fetched.
+        """
         if self._begun:
             needs, rest = self._split(self._begun[0], max_bytes, None)
             if len(rest):
@@ -81,16 +84,22 @@ class Schedule:
             else:
                 del self._begun[0]
             return needs, False
-        needs, self._fresh = self._split(self._fresh, max_bytes, max_fresh)
+        needs, self._fresh = self._split(self._fresh, max_bytes, max_partial)
         return needs, True
 
-    def _split(self, needs: NDArray[Any], max_bytes: int, max_needs: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _split(self, needs: NDArray[Any], max_bytes: int, max_partial: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
         if len(needs) <= 1:
             return needs, NOTHING
-        total = np.cumsum(self.nbytes(needs))
-        count = len(needs) if total[-1] <= max_bytes else int(np.searchsorted(total, max_bytes, "right"))
-        count = max(1, count if max_needs is None else min(count, max_needs))
+        count = _within(self.nbytes(needs), max_bytes)
+        if max_partial is not None:
+            count = min(count, _within(needs["kind"] != WHOLE, max_partial))
         return needs[:count], needs[count:]
+
+
+def _within(sizes: NDArray[Any], limit: int) -> int:
+    """How many of the first rows stay within a limit together, at least one."""
+    total = np.cumsum(sizes)
+    return len(total) if total[-1] <= limit else max(1, int(np.searchsorted(total, limit, "right")))
 
 
 def range_of(kind: int, start: int, stop: int) -> ByteRange:

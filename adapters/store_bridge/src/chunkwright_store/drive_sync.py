@@ -1,9 +1,9 @@
 """Drive plans on the calling thread.
 
 A read fetches what the plan needs a window at a time and decodes what is ready, sub-batch by sub-batch, until
-the plan needs nothing more. Small work happens on the calling thread alone. Where there is much to fetch, a
-second thread fetches the next window while this one decodes; where the bytes are in memory there is nothing
-to fetch, and ranges are cut from what the source holds.
+the plan needs nothing more. A second thread fetches the next window while this one decodes, when there is
+enough to fetch for that to pay; small work happens on the calling thread alone. Where the bytes are in memory
+there is nothing to fetch, and ranges are cut from what the source holds.
 
 A write holds the locks of all its chunks from before their bytes are read until the last is stored. It
 reads what incomplete chunks hold, encodes a sub-batch, and stores it while the next is encoded. When encoding
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from chunkwright.buffers import Buffers
 from chunkwright.errors import CodecError
-from chunkwright.needs import coalesce
+from chunkwright.needs import WHOLE, coalesce
 from chunkwright_store._helper import Helper
 from chunkwright_store._schedule import Schedule, answers, from_memory, range_of
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
@@ -155,38 +155,45 @@ class _Fetcher:
         self._job = job
         self._limits = limits
         first = job.sources[0] if len(job.sources) else None
-        self.in_memory = hasattr(first, "whole")
+        self._in_memory = hasattr(first, "whole")
         self._closes = hasattr(first, "close")
         self._open: set[int] = set()
-        self.schedule = Schedule(job.plan, whole_nbytes=job.whole_nbytes)
+        self._schedule = Schedule(job.plan, whole_nbytes=job.whole_nbytes)
 
     def window(self) -> NDArray[Any]:
         """The needs to fetch next, none when there are none."""
-        max_bytes = 1 << 62 if self.in_memory else max(1, self._limits.max_bytes_in_flight // 4)
-        needs, _ = self.schedule.next(max_bytes, MAX_OPEN if self._closes else None)
+        max_bytes = 1 << 62 if self._in_memory else self._limits.batch_bytes
+        needs, _ = self._schedule.next(max_bytes, MAX_OPEN if self._closes else None)
         return needs
+
+    def overlaps(self, needs: NDArray[Any]) -> bool:
+        """Whether a window is worth a second thread."""
+        return not self._in_memory and len(needs) > 0 and int(self._schedule.nbytes(needs).sum()) >= OVERLAP_NBYTES
 
     def fetch(self, needs: NDArray[Any]) -> Answer:
         """Fetch a window; safe on a thread of its own while the plan is used elsewhere."""
-        sources = self._job.sources
-        if self.in_memory:
-            return from_memory(needs, sources)
-        if self._closes:
-            self._open.update(needs["chunk"].tolist())
+        if self._in_memory:
+            return from_memory(needs, self._job.sources)
         fetches = coalesce(needs, max_gap=self._limits.max_gap, max_size=self._limits.max_size)
         columns = (fetches.chunk, fetches.kind, fetches.start, fetches.stop)
-        fetched = [
-            sources[chunk].get_ranges((range_of(kind, start, stop),))[0]
-            for chunk, kind, start, stop in zip(*(column.tolist() for column in columns), strict=True)
-        ]
+        fetched = [self._get(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
         return answers(fetches, range(len(fetches)), fetched)
+
+    def _get(self, chunk: int, kind: int, start: int, stop: int) -> Buffer | None:
+        source = self._job.sources[chunk]
+        if self._closes:
+            self._open.add(chunk)
+        [data] = source.get_ranges((range_of(kind, start, stop),))
+        if self._closes and kind == WHOLE:
+            self._close({chunk})
+        return data  # type: ignore[no-any-return]
 
     def feed(self, answer: Answer) -> NDArray[Any]:
         """Give the plan a window, close chunks that need nothing more, and return the next window."""
         self._job.plan.feed(*answer)
-        self.schedule.refresh()
+        self._schedule.refresh()
         if self._open:
-            self._close(self._open.difference(self.schedule.begun.tolist()))
+            self._close(self._open.difference(self._schedule.begun.tolist()))
         return self.window()
 
     def close(self) -> None:
@@ -207,33 +214,18 @@ class _Reader:
         self._fetcher = _Fetcher(job, limits)
 
     def run(self) -> None:
-        fetcher = self._fetcher
+        fetcher, fetched = self._fetcher, None
         try:
-            needs = fetcher.window()
-            if fetcher.in_memory or not len(needs) or fetcher.schedule.nbytes(needs).sum() < OVERLAP_NBYTES:
-                self._inline(needs)
-            else:
-                self._overlapped(needs)
+            with Helper() as helper:
+                needs = fetcher.window()
+                while len(needs) and not self._stop:
+                    needs = fetcher.feed(fetcher.fetch(needs) if fetched is None else fetched())
+                    ahead = fetcher.overlaps(needs) and not self._stop
+                    fetched = helper.start(partial(fetcher.fetch, needs)) if ahead else None
+                    self._decode()
+                self._decode()
         finally:
             fetcher.close()
-
-    def _inline(self, needs: NDArray[Any]) -> None:
-        fetcher = self._fetcher
-        while len(needs) and not self._stop:
-            needs = fetcher.feed(fetcher.fetch(needs))
-            self._decode()
-        self._decode()
-
-    def _overlapped(self, needs: NDArray[Any]) -> None:
-        fetcher = self._fetcher
-        with Helper() as helper:
-            fetched = helper.start(partial(fetcher.fetch, needs))
-            while fetched is not None:
-                following = fetcher.feed(fetched())
-                go_on = len(following) > 0 and not self._stop
-                fetched = helper.start(partial(fetcher.fetch, following)) if go_on else None
-                self._decode()
-        self._decode()
 
     def _decode(self) -> None:
         while not self._stop and (work := self._plan.take(self._limits.batch_bytes)) is not None:

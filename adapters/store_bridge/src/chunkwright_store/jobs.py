@@ -8,6 +8,7 @@ Plans are described here as narrow protocols: what a driver uses of them, and no
 
 from __future__ import annotations
 
+import os
 from collections.abc import Buffer, Generator, Hashable, Sequence
 from typing import Any, Protocol
 
@@ -18,6 +19,9 @@ from chunkwright.buffers import Buffers
 from chunkwright.errors import CodecError
 
 __all__ = ("Limits", "ReadJob", "ReadPlanLike", "ReadWorkLike", "WriteJob", "WritePlanLike", "WriteWorkLike")
+
+
+CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ReadWorkLike(Protocol):
@@ -178,8 +182,12 @@ class Limits:
 
     @property
     def batch_bytes(self) -> int:
-        """Decoded bytes that are handed to a backend at a time, about."""
-        return max(1, self.max_bytes_in_flight // 4)
+        """Bytes that are fetched, or handed to a backend, at a time, about.
+
+        Enough for all workers to be busy, and little enough that fetching, computing and storing overlap.
+        """
+        enough = max(4 << 20, (self.max_workers or CPUS) << 21)
+        return max(1, min(enough, self.max_bytes_in_flight // 4))
 
 
 def _named(keys: Sequence[str], error: CodecError) -> None:

@@ -110,7 +110,7 @@ POOL = Pool(max_threads=min(32, (os.cpu_count() or 1) + 4))
 class _Hop[T]:
     """One function on its way to a thread and back; all but ``__call__`` happens on the loop."""
 
-    __slots__ = ("_context", "_function", "_loop", "_unclaimed", "drained", "future")
+    __slots__ = ("_context", "_function", "_loop", "_unclaimed", "drained", "ended", "future")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> None:
         self._loop = loop
@@ -118,6 +118,7 @@ class _Hop[T]:
         self._context = contextvars.copy_context()
         self._unclaimed = [True]
         self.future: asyncio.Future[T] = loop.create_future()
+        self.ended = False
         self.drained: asyncio.Future[None] | None = None
 
     def __call__(self) -> None:
@@ -145,9 +146,10 @@ class _Hop[T]:
             return False
 
     def _settle(self, result: T, failure: BaseException | None) -> None:
+        self.ended = True
         if self.drained is not None:
             self.drained.set_result(None)
-        elif not self.future.done():
+        if not self.future.done():
             if failure is None:
                 self.future.set_result(result)
             else:
@@ -198,9 +200,10 @@ async def run_off_loop[T](
 
 async def _drain(hop: _Hop[Any], loop: asyncio.AbstractEventLoop) -> None:
     """Wait until the function has ended, however often the wait is cancelled."""
-    ended = hop.drained = loop.create_future()
-    while not ended.done():
+    hop.drained = loop.create_future()
+    # The function may have ended between the cancellation and now, unseen by ``drained``.
+    while not hop.ended:
         try:
-            await asyncio.shield(ended)
+            await asyncio.shield(hop.drained)
         except asyncio.CancelledError:
             continue

@@ -8,13 +8,14 @@ Configuration comes from ``to_dict()``. The order in which a shard's inner chunk
 and is read from the object, at every level. A sharding codec whose index is not all native is foreign as a
 whole (the index is read before anything else can be), and so is a Zarr v2 codec that has no counterpart as a
 chain or that unpickles (zarr asks for permission at each call). A native codec that no backend runs is
-foreign in the next attempt: ``refused`` has its name.
+foreign in the next attempt: ``refused`` has its name and the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, cast
 
 import zarr.codecs as zc
@@ -51,8 +52,13 @@ NATIVE: frozenset[type] = frozenset(
 
 UNSAFE = "pickle"
 
+type Refused = Mapping[str, str]
+"""Codecs by name that no backend runs, and why."""
 
-def chain_of(codecs: Sequence[AnyZarrCodec], spec: ArraySpec, *, refused: frozenset[str] = frozenset()) -> CodecChain:
+
+def chain_of(
+    codecs: Sequence[AnyZarrCodec], spec: ArraySpec, *, refused: Mapping[str, str] = MappingProxyType({})
+) -> CodecChain:
     """Translate the codecs of an array for chunks of one spec.
 
     Parameters
@@ -62,7 +68,7 @@ def chain_of(codecs: Sequence[AnyZarrCodec], spec: ArraySpec, *, refused: frozen
     spec
         What zarr says of the chunk.
     refused
-        Names of codecs that no backend runs.
+        Codecs by name that no backend runs, and why.
 
     Returns
     -------
@@ -87,32 +93,35 @@ def chain_of(codecs: Sequence[AnyZarrCodec], spec: ArraySpec, *, refused: frozen
         chain = _v2(codecs[0], spec, refused)
         if chain is not None:
             return chain
-    return CodecChain.from_codecs([_translated(codec, at, refused) for codec, at in _with_specs(codecs, spec, refused)])
-
-
-def _with_specs(
-    codecs: Sequence[AnyZarrCodec], spec: ArraySpec, refused: frozenset[str]
-) -> Iterator[tuple[AnyZarrCodec, ArraySpec]]:
-    """Pair each codec with the spec that it is given, which only foreign codecs look at."""
-    if all(_is_native(codec, refused) for codec in codecs):
-        yield from ((codec, spec) for codec in codecs)
-        return
+    translated: list[Codec] = []
     for codec in codecs:
-        yield codec, spec
+        translated.append(_translated(codec, spec, refused))
         spec = codec.resolve_metadata(spec)
+    return CodecChain.from_codecs(translated)
 
 
-def _is_native(codec: AnyZarrCodec, refused: frozenset[str]) -> bool:
-    return type(codec) in NATIVE and name_of(codec) not in refused
-
-
-def _translated(codec: AnyZarrCodec, spec: ArraySpec, refused: frozenset[str]) -> Codec:
+def _translated(codec: AnyZarrCodec, spec: ArraySpec, refused: Refused) -> Codec:
     native: Codec | None = None
     if type(codec) is zc.ShardingCodec:
         native = _sharding(codec, spec, refused)
     elif _is_native(codec, refused):
         native = _native(codec)
-    return native or foreign(codec, spec)
+    return native or foreign(codec, spec, reason=_why(codec, refused))
+
+
+def _is_native(codec: AnyZarrCodec, refused: Refused) -> bool:
+    return type(codec) in NATIVE and name_of(codec) not in refused
+
+
+def _why(codec: AnyZarrCodec, refused: Refused) -> str:
+    """Why a codec is foreign."""
+    if type(codec) is V2Codec:
+        return "its filters and compressor make no chain that a backend runs"
+    if type(codec) is zc.ShardingCodec:
+        return "its index or inner codecs make no chain"
+    if type(codec) in NATIVE:
+        return refused.get(name_of(codec), "its configuration is unknown")
+    return "not one of zarr's own codecs"
 
 
 def _native(codec: AnyZarrCodec) -> Codec | None:
@@ -128,26 +137,24 @@ def _native(codec: AnyZarrCodec) -> Codec | None:
         return None
 
 
-def _sharding(codec: zc.ShardingCodec, spec: ArraySpec, refused: frozenset[str]) -> ShardingIndexed | None:
-    index_codecs = [_native(index) if _is_native(index, refused) else None for index in codec.index_codecs]
-    inner_spec = replace(spec, shape=codec.chunk_shape)
+def _sharding(codec: zc.ShardingCodec, spec: ArraySpec, refused: Refused) -> ShardingIndexed | None:
+    index_codecs = [_native(index) for index in codec.index_codecs if _is_native(index, refused)]
+    native = [index for index in index_codecs if index is not None]
+    if len(native) < len(codec.index_codecs):
+        return None
     try:
-        return (
-            ShardingIndexed(
-                chunk_shape=codec.chunk_shape,
-                codecs=chain_of(codec.codecs, inner_spec, refused=refused),
-                index_codecs=CodecChain.from_codecs([index for index in index_codecs if index is not None]),
-                index_location=codec.index_location,
-                order=codec.subchunk_write_order,
-            )
-            if None not in index_codecs
-            else None
+        return ShardingIndexed(
+            chunk_shape=codec.chunk_shape,
+            codecs=chain_of(codec.codecs, replace(spec, shape=codec.chunk_shape), refused=refused),
+            index_codecs=CodecChain.from_codecs(native),
+            index_location=codec.index_location,
+            order=codec.subchunk_write_order,
         )
     except ConfigurationError:
         return None
 
 
-def _v2(codec: V2Codec, spec: ArraySpec, refused: frozenset[str]) -> CodecChain | None:
+def _v2(codec: V2Codec, spec: ArraySpec, refused: Refused) -> CodecChain | None:
     """The chain of a Zarr v2 codec, or None when zarr has to run it."""
     objects = [*(codec.filters or ()), *([] if codec.compressor is None else [codec.compressor])]
     if not all(_is_numcodecs_own(item, refused) for item in objects):
@@ -160,6 +167,6 @@ def _v2(codec: V2Codec, spec: ArraySpec, refused: frozenset[str]) -> CodecChain 
     return v2_chain(filters, compressor, order=spec.order, ndim=len(spec.shape), dtype=translated.dtype)
 
 
-def _is_numcodecs_own(item: Any, refused: frozenset[str]) -> bool:
+def _is_numcodecs_own(item: Any, refused: Refused) -> bool:
     known = type(item).__module__.partition(".")[0] == "numcodecs"
     return known and item.codec_id != UNSAFE and f"numcodecs.{item.codec_id}" not in refused

@@ -16,7 +16,9 @@ from zarr.abc.codec import GetResult
 from zarr.core.array_spec import ArraySpec
 from zarr.core.config import config
 
+from chunkwright.buffers import Buffers
 from chunkwright.entries import Entries
+from chunkwright.errors import CodecError
 from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import (
@@ -84,14 +86,9 @@ async def drive_read(
             read.plan()
         count("read", "async")
         await read_async(read.jobs(), out, limits, is_async=any(ready.is_async for ready in readies))
-    elif on_private_loop() and len(groups) == 1 and len(groups[0].rows) <= MAX_CHUNKS:
-        read.plan()
-        if read.is_small:
-            count("read", "inline")
-            read_sync(read.jobs(), out, limits)
-        else:
-            count("read", "sync")
-            await read_hop(read.jobs(), out, limits)
+    elif read.is_small and on_private_loop():
+        count("read", "inline")
+        return read.at_once(out)
     else:
         count("read", "sync")
         await read_hop(read.jobs(), out, limits)
@@ -116,18 +113,42 @@ class _Read:
         self._entries: list[Entries] = []
         self._plans: list[ReadPlan] = []
 
+    def select(self) -> list[Entries]:
+        """All selections, before the first plan: what cannot be expressed must turn up before anything is read."""
+        if not self._entries:
+            self._entries = [read_entries(group, self._out_shape, self._drop_axes) for group in self._groups]
+        return self._entries
+
     def plan(self) -> None:
         if self._plans:
             return
-        # All selections before the first plan: what cannot be expressed must turn up before anything is read.
-        self._entries = [read_entries(group, self._out_shape, self._drop_axes) for group in self._groups]
-        fraction = 1.0 if self._kind == "async" else WHOLE_FRACTION
-        pairs = zip(self._chains, self._entries, strict=True)
+        pairs = zip(self._chains, self.select(), strict=True)
+        fraction = 0.0 if self._kind == "memory" else 1.0
         self._plans = [chain.plan_read(entries, whole_fraction=fraction) for chain, entries in pairs]
 
     @property
     def is_small(self) -> bool:
-        return all(map(is_small_selection, self._chains, self._entries))
+        """Whether this is small work; looked into for a few chunks of one spec only."""
+        if len(self._groups) != 1 or len(self._groups[0].rows) > MAX_CHUNKS:
+            return False
+        return is_small_selection(self._chains[0], self.select()[0])
+
+    def at_once(self, out: NDArray[Any]) -> tuple[GetResult, ...]:
+        """Read here and now. What is in memory, or is read whole in any case, needs no plan."""
+        chain, rows = self._chains[0], self._groups[0].rows
+        if chain.is_partial and self._kind != "memory":
+            read_sync(self.jobs(), out, self._limits)
+            return self.statuses()
+        prototype = self._groups[0].spec.prototype
+        stored = [row[0].get_sync(prototype=prototype) for row in rows]
+        buffers = Buffers.of([None if data is None else data.as_numpy_array() for data in stored])
+        try:
+            chain.decode_many_into(buffers, self._entries[0], out, max_workers=self._limits.max_workers)
+        except CodecError as error:
+            if error.position is not None:
+                error.with_key(key_of(rows[error.position][0]))
+            raise
+        return results([data is not None for data in stored])
 
     def jobs(self) -> Iterator[ReadJob]:
         self.plan()
@@ -147,11 +168,23 @@ class _Read:
             for group, plan in zip(self._groups, self._plans, strict=True):
                 for position, here in zip(group.positions or (), plan.statuses.tolist(), strict=True):
                     present[position] = here
-        return tuple([{"status": "present"} if here else {"status": "missing"} for here in present])
+        return results(present)
 
 
-WHOLE_FRACTION = 1.0
-"""Fraction of a shard's inner chunks from which on a local read takes the whole shard."""
+def results(present: Iterable[bool]) -> tuple[GetResult, ...]:
+    """Say which chunks were present, as zarr wants to be told.
+
+    Parameters
+    ----------
+    present
+        One per row of the batch.
+
+    Returns
+    -------
+    tuple of dict
+        One per row.
+    """
+    return tuple([{"status": "present"} if here else {"status": "missing"} for here in present])
 
 
 async def drive_write(

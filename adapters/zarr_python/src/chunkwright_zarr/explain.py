@@ -43,6 +43,11 @@ class ExplainedPath:
         ``sync``, ``async``, or ``default``: by zarr's own pipeline.
     reason
         Why.
+
+    Examples
+    --------
+    >>> ExplainedPath("async", "this store is driven on the event loop").path
+    'async'
     """
 
     path: str
@@ -61,6 +66,13 @@ class ArrayExplanation:
         The paths.
     versions
         Name and version of each package that has a part in it.
+
+    Examples
+    --------
+    >>> import zarr
+    >>> explanation = ArrayExplanation.of(zarr.create_array({}, shape=(4,), dtype="i2"))
+    >>> explanation.read.reason
+    'the array was opened with zarr.core.codec_pipeline.BatchedCodecPipeline'
     """
 
     runs: tuple[ExplainedRun, ...]

@@ -66,6 +66,8 @@ class ZarrCodec:
         The zarr codec.
     spec
         What zarr says of the chunk on the codec's decoded side.
+    reason
+        Why no backend runs it.
 
     Examples
     --------
@@ -82,8 +84,8 @@ class ZarrCodec:
     (b'\\x01\\x00\\x02\\x00', None)
     """
 
-    def __init__(self, codec: Codec, spec: ArraySpec) -> None:
-        self.codec, self._spec = codec, spec
+    def __init__(self, codec: Codec, spec: ArraySpec, reason: str = "not one of zarr's own codecs") -> None:
+        self.codec, self.reason, self._spec = codec, reason, spec
         self.name = name_of(codec)
         self.is_async = not _codec_supports_sync(codec)
         self.kind = kind_of(codec)
@@ -267,7 +269,7 @@ def kind_of(codec: Codec) -> Kind:
     raise ConfigurationError("not a codec of zarr's", codec=type(codec).__name__)
 
 
-def foreign(codec: Codec, spec: ArraySpec) -> Foreign:
+def foreign(codec: Codec, spec: ArraySpec, *, reason: str) -> Foreign:
     """Put a zarr codec into a chain as it is.
 
     Parameters
@@ -276,13 +278,15 @@ def foreign(codec: Codec, spec: ArraySpec) -> Foreign:
         The zarr codec.
     spec
         What zarr says of the chunk on the codec's decoded side.
+    reason
+        Why no backend runs it.
 
     Returns
     -------
     Foreign
         The codec in the chain.
     """
-    return foreign_codec(ZarrCodec(codec, spec))
+    return foreign_codec(ZarrCodec(codec, spec, reason))
 
 
 def _flat(buffer: Any) -> memoryview:

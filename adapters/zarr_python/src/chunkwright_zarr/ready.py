@@ -84,7 +84,7 @@ def make_ready(codecs: Sequence[Codec], spec: ArraySpec, backends: tuple[Backend
     translated = chunk_spec(spec)
     if translated is None:
         return Ready(spec, None, reason="data type of Python objects")
-    refused: frozenset[str] = frozenset()
+    refused: dict[str, str] = {}
     while True:
         try:
             chain = chain_of(codecs, spec, refused=refused)
@@ -96,7 +96,7 @@ def make_ready(codecs: Sequence[Codec], spec: ArraySpec, backends: tuple[Backend
         except UnsupportedCodecError as error:
             if strict or error.codec is None or error.codec in refused:
                 return Ready(spec, None, reason=str(error))
-            refused |= {error.codec}
+            refused[error.codec] = error.message
         except ConfigurationError as error:
             return Ready(spec, None, reason=str(error), is_unfit=True)
 

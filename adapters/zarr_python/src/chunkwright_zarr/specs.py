@@ -41,8 +41,8 @@ def chunk_spec(spec: ArraySpec) -> ChunkSpec | None:
     >>> dtype = zarr.dtype.Int16()
     >>> spec = ArraySpec((2, 3), dtype, dtype.cast_scalar(7), ArrayConfig("C", False), default_buffer_prototype())
     >>> translated = chunk_spec(spec)
-    >>> translated.shape, translated.dtype.numpy, int(translated.fill_value.value)
-    ((2, 3), dtype('int16'), 7)
+    >>> translated.shape, translated.dtype.numpy.name, int(translated.fill_value.value)
+    ((2, 3), 'int16', 7)
     """
     native: np.dtype[Any] = spec.dtype.to_native_dtype()
     variable = VARIABLE.get(type(spec.dtype))

@@ -311,7 +311,8 @@ def below(location: tuple[str | int, ...], error: ConfigurationError) -> list[Pr
     list of Problem
         At least one.
     """
-    found = error.problems or (Problem((), error.message),)
+    text = str(ConfigurationError(error.message, expected=error.expected, found=error.found))
+    found = error.problems or (Problem((), text),)
     return [Problem((*location, *problem.location), problem.message) for problem in found]
 
 

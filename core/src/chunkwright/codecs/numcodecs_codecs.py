@@ -57,6 +57,9 @@ _KINDS = {"bitround": "f", "categorize": "UOT", "packbits": "b", "quantize": "f"
 
 _FIXED = "biufcmMSUV"
 
+# Codecs whose options may name NumPy's data type of objects.
+_OBJECTS = ("categorize", "vlen-array")
+
 
 @attrs.frozen(kw_only=True)
 class _Numcodecs(Codec):
@@ -101,18 +104,18 @@ class _Numcodecs(Codec):
     def _dtype_problems(self) -> Iterator[Problem]:
         for option in _DTYPE_OPTIONS:
             value = self.options.get(option)
-            if value is not None and not _is_dtype(value):
+            if value is not None and not _is_dtype(value, objects=self.codec_name in _OBJECTS):
                 yield Problem(("configuration", option), f"must be a NumPy data type, not {value!r}")
 
 
-def _is_dtype(value: Any) -> bool:
+def _is_dtype(value: Any, *, objects: bool) -> bool:
     if not isinstance(value, str):
         return False
     try:
-        np.dtype(value)
+        dtype = np.dtype(value)
     except (TypeError, ValueError, SyntaxError):
         return False
-    return True
+    return objects or not dtype.hasobject
 
 
 @attrs.frozen(kw_only=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import attrs
 import numpy as np
 
-from chunkwright.codecs._base import ArrayBytesCodec, setting
+from chunkwright.codecs._base import ArrayBytesCodec, below, setting
 from chunkwright.codecs._base import Foreign as ForeignFactories
 from chunkwright.codecs._rules import choice, positive_integers
 from chunkwright.errors import ConfigurationError, Problem
@@ -190,7 +190,10 @@ class ShardingIndexed(ArrayBytesCodec):
         ConfigurationError
             When a codec cannot encode this data type.
         """
-        inner = self.inner_chain(dtype, fill_value)
+        try:
+            inner = self.inner_chain(dtype, fill_value)
+        except ConfigurationError as error:
+            raise ConfigurationError(problems=tuple(below(("configuration",), error)), codec=error.codec) from None
         return attrs.evolve(self, codecs=inner.unbound(), index_codecs=self.index_chain().unbound())
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:

@@ -1,0 +1,20 @@
+"""The fixtures ``pipeline`` (our pipeline with each installed backend), ``stopped_clock`` and ``uneven_chunks``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import zarr
+
+from tests.support.clock import stopped_clock
+from tests.support.pipelines import pipeline
+
+__all__ = ("pipeline", "stopped_clock")
+
+
+@pytest.fixture
+def uneven_chunks() -> Iterator[None]:
+    """Rectilinear grids, which zarr calls experimental, are allowed."""
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        yield

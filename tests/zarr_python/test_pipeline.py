@@ -1,0 +1,360 @@
+"""The pipeline as zarr sees it: made, compared, pickled, nested; which path a call takes; what strict mode refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+import zarr.codecs as zc
+from zarr.core.buffer import BufferPrototype, core, cpu, default_buffer_prototype
+from zarr.storage import LocalStore, MemoryStore, WrapperStore
+from zarr.testing.buffer import NDBufferUsingTestNDArrayLike, TestBuffer
+
+from chunkwright import CorruptChunkError, UnsupportedCodecError
+from chunkwright_zarr import CodecPipeline, counters, use
+from chunkwright_zarr.config import Settings
+from tests.support.codecs import Invert, RawPartial, registered
+from tests.zarr_python.specs import spec_of
+
+OURS = {"codec_pipeline.path": "chunkwright_zarr.CodecPipeline", "codec_pipeline.backend": "numcodecs"}
+
+
+@pytest.fixture(autouse=True)
+def ours() -> Iterator[None]:
+    with registered(), zarr.config.set(OURS):
+        yield
+
+
+class Paths:
+    """Which paths were taken since this was made."""
+
+    def __init__(self) -> None:
+        self._before = counters()
+
+    def __call__(self) -> dict[str, int]:
+        return {
+            path: calls - self._before.get(path, 0)
+            for path, calls in counters().items()
+            if calls > self._before.get(path, 0)
+        }
+
+
+def pipeline_of(array: Any) -> CodecPipeline:
+    pipeline = array.async_array.codec_pipeline
+    assert isinstance(pipeline, CodecPipeline)
+    return pipeline
+
+
+def made(*codecs: Any) -> CodecPipeline:
+    return CodecPipeline.from_codecs(codecs or (zc.BytesCodec(), zc.ZstdCodec()))
+
+
+def test_zarr_finds_the_pipeline_by_its_public_name() -> None:
+    assert zarr.registry.get_pipeline_class() is CodecPipeline
+    assert f"{CodecPipeline.__module__}.{CodecPipeline.__qualname__}" == "chunkwright_zarr.CodecPipeline"
+
+
+def test_pipelines_are_equal_by_codecs_and_settings() -> None:
+    assert made() == made()
+    assert hash(made()) == hash(made())
+    assert made() != made(zc.BytesCodec())
+    assert made() != CodecPipeline(made().codecs, Settings("auto"))
+    assert made() != "a pipeline"
+
+
+def test_pipelines_list_their_codecs() -> None:
+    codecs = (zc.TransposeCodec(order=(1, 0)), zc.BytesCodec(), zc.ZstdCodec(), zc.Crc32cCodec())
+    pipeline = made(*codecs)
+    assert tuple(pipeline) == codecs
+    assert pipeline.array_array_codecs == codecs[:1]
+    assert pipeline.array_bytes_codec == codecs[1]
+    assert pipeline.bytes_bytes_codecs == codecs[2:]
+    assert "ZstdCodec" in repr(pipeline)
+
+
+def test_pipelines_and_arrays_survive_pickling() -> None:
+    assert pickle.loads(pickle.dumps(made())) == made()
+    array = zarr.create_array(MemoryStore(), shape=(8,), chunks=(2,), shards=(4,), dtype="i4")
+    array[...] = np.arange(8)
+    again = pickle.loads(pickle.dumps(array))
+    assert pipeline_of(again) == pipeline_of(array)
+    assert pipeline_of(again).settings == Settings("numcodecs")
+
+
+def test_evolving_fills_in_what_codecs_leave_open() -> None:
+    evolved = made(zc.BytesCodec(), zc.BloscCodec()).evolve_from_array_spec(spec_of((4,), "i2"))
+    assert evolved.codecs[1].to_dict()["configuration"]["typesize"] == 2  # type: ignore[index,call-overload]
+
+
+def test_encoded_sizes_are_what_the_codecs_say() -> None:
+    pipeline = made(zc.BytesCodec(), zc.Crc32cCodec())
+    assert pipeline.compute_encoded_size(16, spec_of((4,), "i4")) == 20
+    with pytest.raises(NotImplementedError):
+        made().compute_encoded_size(16, spec_of((4,), "i4"))
+
+
+def test_codecs_validate_the_metadata() -> None:
+    with pytest.raises(ValueError, match="order"):
+        zarr.create_array({}, shape=(4,), chunks=(2,), dtype="i4", filters=[zc.TransposeCodec(order=(0, 1))])
+
+
+@pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec:UserWarning")
+@pytest.mark.parametrize(("after", "is_partial"), [((), True), ((zc.ZstdCodec(),), False)])
+def test_partial_support_is_what_zarr_says_of_the_codecs(after: tuple[Any, ...], is_partial: bool) -> None:
+    pipeline = made(zc.ShardingCodec(chunk_shape=(2,)), *after)
+    assert pipeline.supports_partial_decode is is_partial
+    assert pipeline.supports_partial_encode is is_partial
+
+
+def test_zarrs_advice_on_codecs_is_given_once() -> None:
+    with pytest.warns(UserWarning, match="sharding_indexed") as caught:
+        zarr.create_array({}, shape=(4,), dtype="i4", serializer=zc.ShardingCodec(chunk_shape=(2,)))
+    assert len(caught) == 1
+
+
+async def test_whole_chunks_are_encoded_and_decoded_without_a_store() -> None:
+    spec, other = spec_of((2, 3), "i2"), spec_of((4,), "f8")
+    arrays = [np.arange(6, dtype="i2").reshape(2, 3), None, np.linspace(0, 1, 4)]
+    specs = [spec, spec, other]
+    make = default_buffer_prototype().nd_buffer.from_numpy_array
+    pipeline = made()
+    encoded = list(
+        await pipeline.encode([(None if a is None else make(a), s) for a, s in zip(arrays, specs, strict=True)])
+    )
+    assert encoded[1] is None
+    decoded = list(await pipeline.decode(list(zip(encoded, specs, strict=True))))
+    for found, expected in zip(decoded, arrays, strict=True):
+        if expected is None:
+            assert found is None
+        else:
+            assert found is not None
+            np.testing.assert_array_equal(found.as_numpy_array(), expected)
+
+
+async def test_whole_chunks_of_fill_value_are_encoded_when_a_codec_asks() -> None:
+    chunk = default_buffer_prototype().nd_buffer.from_numpy_array(np.zeros(4, "i2"))
+    (encoded,) = await made(zc.BytesCodec()).encode([(chunk, spec_of((4,), "i2"))])
+    assert encoded is not None
+    assert encoded.to_bytes() == bytes(8)
+
+
+async def test_whole_chunks_pass_through_codecs_that_must_be_awaited() -> None:
+    pipeline, spec = made(zc.BytesCodec(), Invert()), spec_of((2,), "u1")
+    chunk = default_buffer_prototype().nd_buffer.from_numpy_array(np.array([1, 2], "u1"))
+    (encoded,) = await pipeline.encode([(chunk, spec)])
+    assert encoded is not None
+    assert encoded.to_bytes() == b"\xfe\xfd"
+    (decoded,) = await pipeline.decode([(encoded, spec)])
+    assert decoded is not None
+    assert decoded.as_numpy_array().tolist() == [1, 2]
+
+
+def test_small_work_on_zarrs_own_loop_is_done_at_once() -> None:
+    array = zarr.create_array(MemoryStore(), shape=(64,), chunks=(8,), dtype="i4")
+    paths = Paths()
+    array[3] = 1
+    assert array[3] == 1
+    assert paths() == {"write.inline": 1, "read.inline": 1}
+
+
+def test_large_work_on_zarrs_own_loop_goes_to_a_thread() -> None:
+    array = zarr.create_array(MemoryStore(), shape=(64,), chunks=(8,), dtype="i4")
+    paths = Paths()
+    array[...] = 1
+    assert (array[...] == 1).all()
+    assert paths() == {"write.sync": 1, "read.sync": 1}
+
+
+async def test_any_work_on_another_loop_goes_to_a_thread() -> None:
+    array = await zarr.api.asynchronous.create_array(MemoryStore(), shape=(64,), chunks=(8,), dtype="i4")
+    paths = Paths()
+    await array.setitem(3, 1)
+    assert await array.getitem(3) == 1
+    assert paths() == {"write.sync": 1, "read.sync": 1}
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_zarrs_own_stores_are_driven_synchronously(kind: str, tmp_path: Any) -> None:
+    store = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
+    array = zarr.create_array(store, shape=(64,), chunks=(8,), dtype="i4")
+    paths = Paths()
+    array[...] = np.arange(64)
+    np.testing.assert_array_equal(array[...], np.arange(64))
+    assert paths() == {"write.sync": 1, "read.sync": 1}
+
+
+def test_wrappers_and_subclasses_are_driven_asynchronously() -> None:
+    class Mine(MemoryStore):
+        """Might do anything."""
+
+    for store in (WrapperStore(MemoryStore()), Mine()):
+        array = zarr.create_array(store, shape=(640,), chunks=(8,), dtype="i4")
+        paths = Paths()
+        array[...] = np.arange(640)
+        np.testing.assert_array_equal(array[...], np.arange(640))
+        assert paths() == {"write.async": 1, "read.async": 1}
+
+
+def test_a_codec_that_does_its_own_io_is_left_to_zarr() -> None:
+    array = zarr.create_array({}, shape=(8,), chunks=(4,), dtype="i4", serializer=RawPartial(), compressors=None)
+    paths = Paths()
+    array[1:6] = 3
+    assert array[:].tolist() == [0, 3, 3, 3, 3, 3, 0, 0]
+    reason = "tests.raw_partial reads and writes parts of chunks itself"
+    assert paths() == {f"write.default: {reason}": 1, f"read.default: {reason}": 1}
+
+
+async def test_a_selection_that_no_indexer_makes_is_left_to_zarr() -> None:
+    array = zarr.create_array(MemoryStore(), shape=(4, 4), chunks=(4, 4), dtype="i4", compressors=None)
+    array[...] = np.arange(16).reshape(4, 4)
+    pipeline, spec = pipeline_of(array), spec_of((4, 4), "i4")
+    out = default_buffer_prototype().nd_buffer.create(shape=(2,), dtype=np.dtype("i4"))
+    place = array.store_path / "c/0/0"
+    paths = Paths()
+    statuses = await pipeline.read([(place, spec, (2, np.array([3, 1])), (slice(0, 2),), False)], out)
+    assert out.as_numpy_array().tolist() == [11, 9]
+    assert statuses == ({"status": "present"},)
+    value = default_buffer_prototype().nd_buffer.from_numpy_array(np.array([-1, -2], "i4"))
+    await pipeline.write([(place, spec, (2, np.array([3, 1])), (slice(0, 2),), False)], value)
+    assert array[2].tolist() == [8, -2, 10, -1]
+    reason = "a selection of an unknown form"
+    assert paths()[f"read.default: {reason}"] == paths()[f"write.default: {reason}"] == 1
+
+
+class Elsewhere(core.NDBuffer):
+    """As a GPU's would be: no subclass of the CPU buffer."""
+
+    create = classmethod(cpu.NDBuffer.create.__func__)  # type: ignore[attr-defined]
+    empty = classmethod(cpu.NDBuffer.empty.__func__)  # type: ignore[attr-defined]
+    from_numpy_array = classmethod(cpu.NDBuffer.from_numpy_array.__func__)  # type: ignore[attr-defined]
+    as_numpy_array = cpu.NDBuffer.as_numpy_array
+    __getitem__ = cpu.NDBuffer.__getitem__
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._data[key] = value.as_ndarray_like() if isinstance(value, core.NDBuffer) else value
+
+
+def test_buffers_outside_main_memory_are_left_to_zarr() -> None:
+    array = zarr.create_array(MemoryStore(), shape=(4,), chunks=(2,), dtype="i4", compressors=None)
+    prototype = BufferPrototype(cpu.Buffer, Elsewhere)
+    paths = Paths()
+    array.set_basic_selection(slice(0, 4), np.arange(4, dtype="i4"), prototype=prototype)
+    assert array.get_basic_selection(slice(0, 4), prototype=prototype).tolist() == [0, 1, 2, 3]
+    reason = "buffers outside main memory"
+    assert paths() == {f"read.default: {reason}": 1, f"write.default: {reason}": 1}
+
+
+def test_subclasses_of_the_cpu_buffers_are_honoured() -> None:
+    class Checking(MemoryStore):
+        async def set(self, key: str, value: Any, byte_range: Any = None) -> None:
+            assert not key.startswith("c/") or isinstance(value, TestBuffer)
+            await super().set(key, value, byte_range)
+
+    array = zarr.create_array(Checking(), shape=(8,), chunks=(2,), shards=(4,), dtype="i4")
+    prototype = BufferPrototype(TestBuffer, NDBufferUsingTestNDArrayLike)
+    array.set_basic_selection(slice(1, 7), np.arange(6, dtype="i4"), prototype=prototype)
+    found = array.get_basic_selection(slice(0, 8), prototype=prototype)
+    assert type(found).__name__ == "TestNDArrayLike"
+    assert found.tolist() == [0, 0, 1, 2, 3, 4, 5, 0]
+
+
+def test_errors_name_the_key_of_the_chunk() -> None:
+    store = MemoryStore()
+    array = zarr.create_array(store, name="a", shape=(8,), chunks=(2,), dtype="i4", compressors=[zc.GzipCodec()])
+    array[...] = np.arange(8)
+    store._store_dict["a/c/2"] = cpu.Buffer.from_bytes(b"no gzip")
+    with pytest.raises(CorruptChunkError, match="'a/c/2'") as caught:
+        array[...]
+    assert (caught.value.codec, caught.value.key) == ("gzip", "a/c/2")
+    with pytest.raises(CorruptChunkError, match="'a/c/2'"):
+        array[5] = 1
+    assert array[:4].tolist() == [0, 1, 2, 3]
+
+
+def test_missing_chunks_are_reported_in_the_order_of_the_batch() -> None:
+    with zarr.config.set({"array.read_missing_chunks": False}):
+        array = zarr.create_array(MemoryStore(), shape=(6,), chunks=(2,), dtype="i4", fill_value=1)
+        array[2:4] = 5
+        with pytest.raises(zarr.errors.ChunkNotFoundError) as caught:
+            array[...]
+    assert "c/0" in str(caught.value)
+    assert "c/1" not in str(caught.value)
+    assert "c/2" in str(caught.value)
+
+
+def test_uneven_chunks_are_read_and_written_in_one_call() -> None:
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        store = MemoryStore()
+        array = zarr.create_array(store, shape=(60, 7), chunks=[[10, 20, 30], [3, 4]], dtype="i4")
+        expected = np.zeros((60, 7), "i4")
+        paths = Paths()
+        array[5:50, 2] = np.arange(45)
+        expected[5:50, 2] = np.arange(45)
+        np.testing.assert_array_equal(array[...], expected)
+        assert sum(paths().values()) == 2
+        array.vindex[[59, 0, 30], [6, 0, 3]] = -1
+        expected[[59, 0, 30], [6, 0, 3]] = -1
+        np.testing.assert_array_equal(array.oindex[[59, 0, 30], :], expected[[59, 0, 30]])
+
+
+@pytest.mark.parametrize("options", [{"compressors": [Invert()]}, {"serializer": RawPartial(), "compressors": None}])
+def test_strict_mode_refuses_foreign_codecs_when_the_pipeline_is_made(options: dict[str, Any]) -> None:
+    with use(strict=True), pytest.raises(UnsupportedCodecError):
+        zarr.create_array({}, shape=(4,), dtype="i4", **options)
+
+
+def test_strict_mode_takes_what_the_first_backend_runs() -> None:
+    with use(strict=True):
+        array = zarr.create_array({}, shape=(8, 8), chunks=(2, 2), shards=(4, 8), dtype="i4")
+        array[1:5] = 3
+        assert int(array[...].sum()) == 4 * 8 * 3
+
+
+def test_strict_mode_does_not_judge_by_a_placeholder() -> None:
+    with zarr.config.set({"array.rectilinear_chunks": True}), use(strict=True):
+        sharding = zc.ShardingCodec(chunk_shape=(5,))
+        array = zarr.create_array(
+            {}, shape=(60,), chunks=[[10, 20, 30]], dtype="i4", serializer=sharding, compressors=None
+        )
+        array[3:40] = 1
+        assert int(array[...].sum()) == 37
+
+
+def test_strict_mode_refuses_zarrs_own_pipeline_at_the_call() -> None:
+    with use(strict=True):
+        array = zarr.create_array(MemoryStore(), shape=(4, 4), chunks=(4, 4), dtype="i4")
+    out = default_buffer_prototype().nd_buffer.create(shape=(2,), dtype=np.dtype("i4"))
+    row = (array.store_path / "c/0/0", spec_of((4, 4), "i4"), (2, np.array([3, 1])), (slice(0, 2),), False)
+    with pytest.raises(UnsupportedCodecError, match="strict"):
+        asyncio.run(pipeline_of(array).read([row], out))
+
+
+def test_pickle_is_asked_for_at_every_call() -> None:
+    array = zarr.create_array(
+        MemoryStore(),
+        shape=(4,),
+        chunks=(2,),
+        dtype="i4",
+        zarr_format=2,
+        filters=[numcodecs.Pickle()],
+        compressors=None,
+    )
+    array[...] = np.arange(4)
+    with pytest.raises(zarr.errors.PickleCodecDisabledError):
+        array[...]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_v2_arrays_of_either_order_share_a_pipeline_and_keep_apart(order: Any) -> None:
+    expected = np.arange(35.0).reshape(7, 5)
+    array = zarr.create_array(MemoryStore(), shape=(7, 5), chunks=(3, 2), dtype="f8", zarr_format=2, order=order)
+    array[...] = expected
+    np.testing.assert_array_equal(array[...], expected)
+    with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
+        np.testing.assert_array_equal(zarr.open_array(array.store)[...], expected)
