@@ -1,4 +1,7 @@
-"""``__all__`` is a literal tuple, names what exists, and leaves out nothing that looks public."""
+"""``__all__`` is a literal tuple, names what exists, and leaves out nothing that looks public.
+
+Modules whose name begins with an underscore are private as a whole and may do without.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ MODULES = [
     pytest.param(source_of(distribution), path, id=str(path.relative_to(source_of(distribution).parent)))
     for distribution in DISTRIBUTIONS
     for path in sorted(source_of(distribution).rglob("*.py"))
+    if path.name == "__init__.py" or not path.name.startswith("_")
 ]
 PACKAGES = [distribution.replace("-", "_") for distribution in DISTRIBUTIONS]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import numcodecs
@@ -11,6 +12,7 @@ import zarr.codecs as zc
 import zarr.codecs.numcodecs as zn
 from numpy.typing import NDArray
 
+from chunkwright import ChunkLengthError, CorruptChunkError
 from tests.numcodecs.zarr_chunks import NUMBERS, OTHERS, RECORD, SHAPES, prepared, same, values, written
 
 # zarr warns of codecs and data types that have no specification yet.
@@ -72,6 +74,11 @@ FILTERS = [
     (zc.CastValue(data_type="float32", scalar_map={"encode": [[3, "NaN"]], "decode": [["NaN", 3]]}), "<i4"),
     (zc.TransposeCodec(order=(2, 0, 1)), "<u2"),
 ]
+
+
+def needs(library: str) -> Any:
+    """Mark a test of one of numcodecs' optional libraries."""
+    return pytest.mark.skipif(importlib.util.find_spec(library) is None, reason=f"{library} is not installed")
 
 
 def check(array: NDArray[Any], *, time_at: tuple[int, int] = (0, 0), **options: Any) -> NDArray[Any]:
@@ -142,11 +149,47 @@ def test_byte_strings_are_written_as_zarr_writes_them(shape):
     assert found.tolist() == array.tolist()
 
 
+@needs("pcodec")
 @pytest.mark.parametrize("dtype", ["<u2", "<i4", "<f4", "<f8", "<u8"])
 def test_pcodec_writes_what_zarr_writes(dtype):
-    pytest.importorskip("pcodec", reason="an optional library of numcodecs")
     array = values(dtype, (3, 4, 5))
     same(check(array, serializer=zn.PCodec(level=4), compressors=None), array)
+
+
+@needs("zfpy")
+@pytest.mark.parametrize("options", [{}, {"mode": 2, "rate": 16}, {"mode": 3, "precision": 20}], ids=repr)
+@pytest.mark.parametrize("shape", [(7,), (3, 4), (3, 4, 5), (2, 3, 4, 5)])
+@pytest.mark.parametrize("dtype", ["<i4", "<i8", "<f4", "<f8"])
+def test_zfpy_writes_what_zarr_writes(dtype, shape, options):
+    check(values(dtype, shape), serializer=zn.ZFPY(**options), compressors=None)
+
+
+@needs("zfpy")
+def test_zfpy_chunks_of_another_header_are_refused():
+    array = values("<f4", (3, 4, 5))
+    metadata, stored, _ = written(array, serializer=zn.ZFPY(), compressors=None)
+    chain = prepared(metadata)
+    for other in (array[:2], array.reshape(4, 3, 5), array.reshape(60), array.astype("<f8"), array.view("<i4")):
+        with pytest.raises(ChunkLengthError):
+            chain.decode(numcodecs.zfpy.ZFPY().encode(other))
+    for length in range(12):
+        with pytest.raises(CorruptChunkError):
+            chain.decode(stored[:length])
+
+
+@needs("zfpy")
+def test_zfpy_chunks_are_never_read_beyond_their_end():
+    array = values("<f8", (9, 9))
+    for codec in (zn.ZFPY(mode=2, rate=64), zn.ZFPY()):
+        metadata, stored, _ = written(array, serializer=codec, compressors=None)
+        chain = prepared(metadata)
+        # A chunk that is cut short decodes as if zeros followed, or is too short for its rate.
+        for length in range(16, len(stored), 16):
+            try:
+                found = chain.decode(stored[:length])
+            except ChunkLengthError:
+                continue
+            same(chain.decode(stored[:length] + bytes(100)), found)
 
 
 V2_COMPRESSORS = [

@@ -156,7 +156,7 @@ async def test_whole_chunks_pass_through_codecs_that_must_be_awaited() -> None:
 
 
 def test_small_work_on_zarrs_own_loop_is_done_at_once() -> None:
-    array = zarr.create_array(MemoryStore(), shape=(64,), chunks=(8,), dtype="i4")
+    array = zarr.create_array(MemoryStore(), shape=(640,), chunks=(8,), dtype="i4")
     paths = Paths()
     array[3] = 1
     assert array[3] == 1
@@ -164,7 +164,7 @@ def test_small_work_on_zarrs_own_loop_is_done_at_once() -> None:
 
 
 def test_large_work_on_zarrs_own_loop_goes_to_a_thread() -> None:
-    array = zarr.create_array(MemoryStore(), shape=(64,), chunks=(8,), dtype="i4")
+    array = zarr.create_array(MemoryStore(), shape=(640,), chunks=(8,), dtype="i4")
     paths = Paths()
     array[...] = 1
     assert (array[...] == 1).all()
@@ -172,7 +172,7 @@ def test_large_work_on_zarrs_own_loop_goes_to_a_thread() -> None:
 
 
 async def test_any_work_on_another_loop_goes_to_a_thread() -> None:
-    array = await zarr.api.asynchronous.create_array(MemoryStore(), shape=(64,), chunks=(8,), dtype="i4")
+    array = await zarr.api.asynchronous.create_array(MemoryStore(), shape=(640,), chunks=(8,), dtype="i4")
     paths = Paths()
     await array.setitem(3, 1)
     assert await array.getitem(3) == 1
@@ -182,10 +182,10 @@ async def test_any_work_on_another_loop_goes_to_a_thread() -> None:
 @pytest.mark.parametrize("kind", ["memory", "local"])
 def test_zarrs_own_stores_are_driven_synchronously(kind: str, tmp_path: Any) -> None:
     store = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
-    array = zarr.create_array(store, shape=(64,), chunks=(8,), dtype="i4")
+    array = zarr.create_array(store, shape=(640,), chunks=(8,), dtype="i4")
     paths = Paths()
-    array[...] = np.arange(64)
-    np.testing.assert_array_equal(array[...], np.arange(64))
+    array[...] = np.arange(640)
+    np.testing.assert_array_equal(array[...], np.arange(640))
     assert paths() == {"write.sync": 1, "read.sync": 1}
 
 

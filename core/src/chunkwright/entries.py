@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ("Entries", "IndexList")
+__all__ = ("Entries", "IndexList", "offsets_of", "ragged_positions")
 
 
 @attrs.frozen(eq=False)

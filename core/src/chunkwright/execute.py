@@ -31,7 +31,18 @@ from chunkwright.shard_format import assemble, kept_spans, locate, place
 if TYPE_CHECKING:
     from chunkwright.prepared import PreparedChain, Shard
 
-__all__ = ("decode_arrays", "decode_into", "encode_arrays", "encode_from", "run_calls")
+__all__ = (
+    "decode_arrays",
+    "decode_into",
+    "encode_arrays",
+    "encode_from",
+    "gather",
+    "index_rows",
+    "locate_inner",
+    "positions",
+    "read_indexes",
+    "run_calls",
+)
 
 type Calls[T] = Generator[ForeignCall, Sequence[Any | None], T]
 type AnyRun = Run | ForeignRun

@@ -161,25 +161,10 @@ class ForeignRun:
 
     Examples
     --------
-    >>> from chunkwright import CodecChain, ReferenceBackend
-    >>> class Reversed:
-    ...     name, kind, is_async = "reversed", "bytes->bytes", False
-    ...
-    ...     def resolve(self, spec):
-    ...         return spec
-    ...
-    ...     def encoded_size(self, size, spec):
-    ...         return size
-    ...
-    ...     def encode_batch(self, items, spec):
-    ...         return [None if item is None else bytes(item)[::-1] for item in items]
-    ...
-    ...     decode_batch = encode_batch
-    >>> metadata = [{"name": "bytes"}, {"name": "reversed"}]
-    >>> chain = CodecChain.from_json(metadata, foreign={"reversed": lambda configuration: Reversed()})
-    >>> prepared = chain.bind("uint8", 0).prepare((3,), backends=[ReferenceBackend()])
-    >>> [type(run).__name__ for run in prepared.runs], bytes(prepared.encode([1, 2, 3]))
-    (['Run', 'ForeignRun'], b'\\x03\\x02\\x01')
+    >>> from types import SimpleNamespace
+    >>> codec = SimpleNamespace(name="reversed", kind="bytes->bytes", is_async=False)
+    >>> ForeignRun(codec, step=None).kinds
+    ('bytes->bytes',)
     """
 
     codec: ForeignCodec
@@ -471,30 +456,13 @@ class ForeignCall:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from chunkwright import CodecChain, ReferenceBackend
-    >>> class Reversed:
-    ...     name, kind, is_async = "reversed", "bytes->bytes", False
-    ...     def resolve(self, spec):
-    ...         return spec
-    ...     def encoded_size(self, size, spec):
-    ...         return size
-    ...     def decode_batch(self, items, spec):
-    ...         return [None if item is None else bytes(item)[::-1] for item in items]
-    ...     encode_batch = decode_batch
-    >>> chain = CodecChain.from_json(["bytes", "reversed"], foreign={"reversed": lambda configuration: Reversed()})
-    >>> plan = chain.bind("uint8", 0).prepare((3,), backends=[ReferenceBackend()]).plan_read(...)
-    >>> plan.feed(plan.needs["id"], [b"cba"])
-    >>> out = np.empty(3, "uint8")
-    >>> calls = plan.take().calls(out)
-    >>> call = next(calls)
-    >>> call.direction, call.is_async, call.start()
-    ('decode', False, [b'abc'])
-    >>> try:
-    ...     calls.send(call.start())
-    ... except StopIteration:
-    ...     print(out.tobytes())
-    b'abc'
+    >>> from types import SimpleNamespace
+    >>> def decode_batch(items, spec):
+    ...     return [item[::-1] for item in items]
+    >>> codec = SimpleNamespace(name="reversed", kind="bytes->bytes", is_async=False, decode_batch=decode_batch)
+    >>> call = ForeignCall(ForeignRun(codec, SimpleNamespace(spec=None)), [b"cba"], "decode")
+    >>> call.is_async, call.start()
+    (False, [b'abc'])
     """
 
     run: ForeignRun

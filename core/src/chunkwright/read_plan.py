@@ -32,7 +32,7 @@ from chunkwright.shard_format import locate
 if TYPE_CHECKING:
     from chunkwright.prepared import PreparedChain, Shard
 
-__all__ = ("ReadPlan", "ReadWork")
+__all__ = ("ReadPlan", "ReadWork", "item_bytes")
 
 
 @attrs.frozen(eq=False)

@@ -21,7 +21,7 @@ from chunkwright.buffers import MISSING
 from chunkwright.errors import ShardIndexError
 from chunkwright.spec import BoundedSize, FixedSize, Size
 
-__all__ = ("ABSENT", "Layout", "locate", "inner_chunk_order")
+__all__ = ("ABSENT", "Layout", "Placement", "assemble", "inner_chunk_order", "kept_spans", "locate", "place")
 
 ABSENT = np.uint64(2**64 - 1)
 """Offset and length of a missing inner chunk."""

@@ -113,6 +113,9 @@ def write_sync(
 ) -> None:
     """Write an array into chunks.
 
+    Locks are waited for on the calling thread. From an event loop use ``write_hop``, not a thread of the loop's
+    own executor: threads that wait there may keep the holder of the lock from being served.
+
     Parameters
     ----------
     jobs

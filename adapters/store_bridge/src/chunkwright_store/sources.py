@@ -38,6 +38,7 @@ __all__ = (
     "StreamingByteSource",
     "SyncByteSink",
     "SyncByteSource",
+    "closing",
     "cut",
 )
 

@@ -8,6 +8,7 @@ Writes are planned on the loop, because their locks are waited for there, before
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,12 @@ from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, read_entries, write_entries
 
 __all__ = ("drive_read", "drive_write", "locks_of")
+
+WHOLE_NBYTES = 1 << 20
+"""Local shards of so many decoded bytes are read whole: that is faster than asking for the index first."""
+
+UNPLANNED_NBYTES = 8 << 20
+"""Up to so many decoded bytes, a few whole chunks are read and decoded one after the other, without a plan."""
 
 MAX_PLANNED_ON_LOOP = 64
 """Chunks of an asynchronous read that are planned on the loop; more are planned in a thread."""
@@ -86,9 +93,12 @@ async def drive_read(
             read.plan()
         count("read", "async")
         await read_async(read.jobs(), out, limits, is_async=any(ready.is_async for ready in readies))
-    elif read.is_small and on_private_loop():
+    elif on_private_loop() and read.is_small:
         count("read", "inline")
         return read.at_once(out)
+    elif read.needs_no_plan:
+        count("read", "sync")
+        return await run_off_loop(partial(read.at_once, out))
     else:
         count("read", "sync")
         await read_hop(read.jobs(), out, limits)
@@ -123,22 +133,39 @@ class _Read:
         if self._plans:
             return
         pairs = zip(self._chains, self.select(), strict=True)
-        fraction = 0.0 if self._kind == "memory" else 1.0
-        self._plans = [chain.plan_read(entries, whole_fraction=fraction) for chain, entries in pairs]
+        self._plans = [chain.plan_read(entries, whole_fraction=self._fraction(chain)) for chain, entries in pairs]
+
+    def _fraction(self, chain: PreparedChain) -> float:
+        """The share of inner chunks from which on a shard is read whole: any, where that costs next to nothing."""
+        if self._kind == "memory" or (self._kind == "local" and _nbytes(chain) <= WHOLE_NBYTES):
+            return 0.0
+        return 1.0
+
+    @property
+    def is_few(self) -> bool:
+        """Whether there are only a few chunks, of one spec."""
+        return len(self._groups) == 1 and len(self._groups[0].rows) <= MAX_CHUNKS
 
     @property
     def is_small(self) -> bool:
-        """Whether this is small work; looked into for a few chunks of one spec only."""
-        if len(self._groups) != 1 or len(self._groups[0].rows) > MAX_CHUNKS:
+        """Whether this is small work; looked into for a few chunks only."""
+        return self.is_few and is_small_selection(self._chains[0], self.select()[0])
+
+    @property
+    def needs_no_plan(self) -> bool:
+        """Whether it is a few chunks of no great size that are read whole in any case."""
+        chain, rows = self._chains[0], self._groups[0].rows
+        if not self.is_few or len(rows) * _nbytes(chain) > UNPLANNED_NBYTES:
             return False
-        return is_small_selection(self._chains[0], self.select()[0])
+        return not chain.is_partial or not self._fraction(chain)
 
     def at_once(self, out: NDArray[Any]) -> tuple[GetResult, ...]:
-        """Read here and now. What is in memory, or is read whole in any case, needs no plan."""
+        """Read on this thread."""
         chain, rows = self._chains[0], self._groups[0].rows
-        if chain.is_partial and self._kind != "memory":
+        if not self.needs_no_plan:
             read_sync(self.jobs(), out, self._limits)
             return self.statuses()
+        self.select()
         prototype = self._groups[0].spec.prototype
         stored = [row[0].get_sync(prototype=prototype) for row in rows]
         buffers = Buffers.of([None if data is None else data.as_numpy_array() for data in stored])
@@ -152,12 +179,13 @@ class _Read:
 
     def jobs(self) -> Iterator[ReadJob]:
         self.plan()
-        for group, plan in zip(self._groups, self._plans, strict=True):
+        for group, chain, plan in zip(self._groups, self._chains, self._plans, strict=True):
             getters, prototype = [row[0] for row in group.rows], group.spec.prototype
             yield ReadJob(
                 plan=plan,
                 sources=[source_of(getter, self._kind, prototype, self._limits) for getter in getters],
                 keys=Keys(getters),
+                whole_nbytes=_nbytes(chain),
             )
 
     def statuses(self) -> tuple[GetResult, ...]:
@@ -253,6 +281,7 @@ def _write_job(group: Group, chain: PreparedChain, entries: Entries, kind: Kind,
         sinks=[sink_of(setter, kind, spec.prototype) for setter in setters],
         keys=Keys(setters),
         lock_keys=lock_keys(setters),
+        whole_nbytes=_nbytes(chain),
     )
 
 
@@ -289,6 +318,11 @@ class Keys(Sequence[str]):
 
     def __getitem__(self, number: Any) -> Any:
         return key_of(self._getters[number])
+
+
+def _nbytes(chain: PreparedChain) -> int:
+    """About how many bytes a whole encoded chunk has: as many as decoded, or a guess."""
+    return max(chain.spec.nbytes.nbytes or 1 << 20, 1)
 
 
 def _chain(ready: Ready) -> PreparedChain:

@@ -26,7 +26,7 @@ from chunkwright.errors import ConfigurationError, CorruptChunkError
 from chunkwright.spec import ChunkSpec, Size, UnboundedSize
 from chunkwright_zarr.specs import chunk_spec
 
-__all__ = ("ZarrCodec", "foreign", "name_of")
+__all__ = ("ZarrCodec", "foreign", "kind_of", "name_of")
 
 type Item = Any
 type Batch = Sequence[Item | None]

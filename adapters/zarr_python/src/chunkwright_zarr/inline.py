@@ -17,7 +17,7 @@ from chunkwright.prepared import PreparedChain
 
 __all__ = ("is_small", "is_small_selection", "on_private_loop")
 
-MAX_CHUNKS = 4
+MAX_CHUNKS = 8
 """Most (inner) chunks of small work; each costs ten to twenty microseconds besides its bytes."""
 
 MAX_NBYTES = 128 << 10

@@ -28,7 +28,7 @@ from chunkwright_store.zarr import is_cpu
 from chunkwright_zarr.codecs import chain_of
 from chunkwright_zarr.specs import chunk_spec
 
-__all__ = ("Ready", "make_ready")
+__all__ = ("Ready", "check_strict", "has_foreign", "make_ready")
 
 MAX_PREPARED = 512
 """Prepared chains that a process keeps; each is a few kilobytes."""

@@ -1,0 +1,73 @@
+"""The tables of supported codecs say what is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chunkwright import ChunkSpec, DataType, FillValue, ReferenceBackend
+from chunkwright.codecs import CODECS, KNOWN, Codec, find_codec, numcodecs_codec
+from chunkwright_numcodecs import NumcodecsBackend
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "supported.md"
+ROW = re.compile(r"^\| `(?P<codec>[\w.-]+)` \| (?P<kind>\S+) \| (?P<numcodecs>[^|]+) \| (?P<reference>[^|]+) \|$")
+ROWS = [match.groupdict() for line in PAGE.read_text("utf-8").splitlines() if (match := ROW.match(line))]
+
+# An alias of `bytes` in old metadata.
+ALIASES = {"endian"}
+
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "cast_value": {"data_type": "int16"},
+    "sharding_indexed": {"chunk_shape": [1], "codecs": [LITTLE], "index_codecs": [LITTLE]},
+    "transpose": {"order": [0]},
+    "numcodecs.astype": {"encode_dtype": "<f4", "decode_dtype": "<f8"},
+    "numcodecs.bitround": {"keepbits": 3},
+    "numcodecs.categorize": {"labels": ["a"], "dtype": "<U1"},
+    "numcodecs.delta": {"dtype": "<f8"},
+    "numcodecs.fixedscaleoffset": {"offset": 0, "scale": 1, "dtype": "<f8"},
+    "numcodecs.quantize": {"digits": 2, "dtype": "<f8"},
+    "numcodecs.vlen-array": {"dtype": "<f8"},
+}
+
+
+def codec(name: str) -> Codec:
+    """Make a codec with the least configuration that it takes."""
+    configuration = CONFIGURATIONS.get(name, {})
+    found = find_codec(name)
+    if found is not None:
+        return found[1](configuration)
+    return numcodecs_codec(name.removeprefix("numcodecs."), configuration)
+
+
+def spec(name: str) -> ChunkSpec:
+    """Describe a chunk that a codec can encode."""
+    variable = {"vlen-utf8": "string", "vlen-bytes": "bytes"}.get(name)
+    dtype = DataType(np.dtype(object), variable) if variable else DataType(np.dtype("<f8"))
+    return ChunkSpec((4,), dtype, FillValue.of(dtype, None))
+
+
+def test_the_tables_list_every_codec_once() -> None:
+    names = [row["codec"] for row in ROWS]
+    assert sorted(names) == sorted(CODECS.keys() - ALIASES | {f"numcodecs.{name}" for name in KNOWN})
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["codec"])
+def test_a_row_tells_the_kind_and_who_runs_the_codec(row: dict[str, str]) -> None:
+    name = row["codec"]
+    assert row["kind"] == codec(name).kind
+    for backend in (NumcodecsBackend(), ReferenceBackend()):
+        told = row[backend.name]
+        if told == "core":
+            assert name == "sharding_indexed"
+            continue
+        answer = backend.supports(codec(name), spec(name))
+        if told.startswith("with ") and not answer:
+            assert told.removeprefix("with ") in answer.reason.casefold()
+        else:
+            assert bool(answer) is (told != "no"), answer
