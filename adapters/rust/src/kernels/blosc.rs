@@ -106,6 +106,11 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
     }
 }
 
+/// The decoded size that the header claims.
+pub fn claimed(input: &[u8]) -> Option<u64> {
+    header(input.get(4..HEADER)?).map(u64::from)
+}
+
 fn size(input: &[u8]) -> usize {
     header(input).map_or(0, |size| size as usize)
 }

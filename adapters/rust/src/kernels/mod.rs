@@ -13,7 +13,7 @@ mod zstd;
 
 use std::collections::HashMap;
 
-use crate::errors::{Fault, Kind, Outcome};
+use crate::errors::{Detail, Fault, Kind, Outcome};
 use crate::worker::Memory;
 pub use checksum::{Checksum, SIZE as CHECKSUM, Sum};
 pub use deflate::Format;
@@ -108,10 +108,26 @@ impl Kernel {
     /// When the bytes do not decode, or to another size.
     pub fn decode_exact(&self, contexts: &mut Contexts, input: &[u8], out: &mut [u8]) -> Outcome<()> {
         let expected = out.len();
-        match self.decode(contexts, input, out)? {
-            Some(found) if found == expected => Ok(()),
-            Some(found) => Err(Fault::length("wrong decoded size", expected, found)),
-            None => Err(Fault::length("wrong decoded size", expected, "more".to_owned())),
+        let wrong = |found: Detail| Err(Fault::length("wrong decoded size", expected, found));
+        match self.decode(contexts, input, out) {
+            Ok(Some(found)) if found == expected => Ok(()),
+            Ok(Some(found)) => wrong(found.into()),
+            Ok(None) => wrong(self.claimed(input).map_or(Detail::Text("more".to_owned()), Detail::Number)),
+            // What a header claims tells more than how the library failed.
+            Err(fault) => match self.claimed(input) {
+                Some(claimed) if claimed != expected as u64 => wrong(Detail::Number(claimed)),
+                _ => Err(fault),
+            },
+        }
+    }
+
+    /// The decoded size that headers claim, where there are any.
+    fn claimed(&self, input: &[u8]) -> Option<u64> {
+        match self {
+            Self::Zstd(_) => zstd::claimed(input),
+            Self::Blosc(_) => blosc::claimed(input),
+            Self::Lz4(_) => header(input).map(u64::from),
+            _ => None,
         }
     }
 

@@ -2,7 +2,10 @@
 //!
 //! Several frames and skippable ones are accepted, anything else after a frame is not; as numcodecs does.
 
-use zstd_safe::{CCtx, CParameter, DCtx, ResetDirective, compress_bound, get_error_name, get_frame_content_size};
+use zstd_safe::{
+    CCtx, CParameter, DCtx, ResetDirective, compress_bound, find_frame_compressed_size, get_error_name,
+    get_frame_content_size,
+};
 
 use super::Written;
 use crate::errors::{Fault, Kind, Outcome};
@@ -68,6 +71,17 @@ impl Contexts {
             .and_then(|_| context.compress2(out, input))
             .map_err(|code| Fault::new(Kind::Configuration, get_error_name(code)))
     }
+}
+
+/// The sum of the sizes that all frames claim, None when one does not or a frame is broken.
+pub fn claimed(mut input: &[u8]) -> Option<u64> {
+    let mut total = 0_u64;
+    while !input.is_empty() {
+        let size = find_frame_compressed_size(input).ok()?;
+        total = total.checked_add(get_frame_content_size(input).ok()??)?;
+        input = input.get(size..)?;
+    }
+    Some(total)
 }
 
 fn no_context() -> Box<Fault> {
