@@ -28,7 +28,11 @@ def prepare(
     **options: Any,
 ) -> PreparedChain:
     """Prepare a chain given as JSON."""
-    return CodecChain.from_json(list(codecs)).bind(np.dtype(dtype), fill_value).prepare(shape, backends=backends, **options)
+    return (
+        CodecChain.from_json(list(codecs))
+        .bind(np.dtype(dtype), fill_value)
+        .prepare(shape, backends=backends, **options)
+    )
 
 
 def only_run(chain: PreparedChain) -> Run:

@@ -37,7 +37,9 @@ def decodes(max_workers: int | None = None) -> bool:
 def encodes() -> bool:
     """Whether a batch encodes to the same bytes as before."""
     encoded = RUST.encode_from(only_run(CHAIN), VALUES, ENTRIES, base=[None] * CHUNKS, keep_empty=False)
-    return [bytes(data) for data in encoded if data is not None] == [bytes(data) for data in BUFFERS if data is not None]
+    return [bytes(data) for data in encoded if data is not None] == [
+        bytes(data) for data in BUFFERS if data is not None
+    ]
 
 
 def in_a_fork(question: Callable[[], bool]) -> bool:

@@ -17,7 +17,21 @@ from chunkwright.scatter import Copier
 from tests.core.test_grid import batches
 from tests.rust.chains import BYTES, LITTLE, RUST, only_run, prepare
 
-DTYPES = ["|u1", "<i2", ">i2", "<f4", ">f8", "<c8", ">c16", "<M8[s]", "|S3", "<U2", ">U2", "|V5", [("a", "<i2"), ("b", "u1")]]
+DTYPES = [
+    "|u1",
+    "<i2",
+    ">i2",
+    "<f4",
+    ">f8",
+    "<c8",
+    ">c16",
+    "<M8[s]",
+    "|S3",
+    "<U2",
+    ">U2",
+    "|V5",
+    [("a", "<i2"), ("b", "u1")],
+]
 
 
 def elements(shape: tuple[int, ...], dtype: Any, seed: int = 1) -> NDArray[Any]:
@@ -72,7 +86,9 @@ def test_entries_are_scattered_as_numpy_does(batch: Any, dtype: Any, how: str, d
     chain = prepare(codecs, dtype, shape, fill_value=elements((), dtype, 5)[()])
     arrays = [elements(shape, dtype, number) for number in range(chunks)]
     missing = [data.draw(st.integers(0, 3)) == 0 for _ in range(chunks)]
-    buffers = [None if gone else chain.encode(array, keep_empty=True) for gone, array in zip(missing, arrays, strict=True)]
+    buffers = [
+        None if gone else chain.encode(array, keep_empty=True) for gone, array in zip(missing, arrays, strict=True)
+    ]
     want, got = strided(out_shape, dtype, how), strided(out_shape, dtype, how)
     copier = Copier(entries)
     for row, chunk in enumerate(entries.chunk.tolist()):
@@ -133,8 +149,11 @@ def test_one_element_is_repeated_without_memory_of_its_own() -> None:
 def boxes(start: int, count: int, out_start: int = 0, step: int = 1, out_step: int = 1) -> Entries:
     """One entry of one axis."""
     entries = Entries.boxes(
-        chunk=np.array([0]), start=np.array([[start]]), count=np.array([[count]]),
-        out_start=np.array([[out_start]]), step=np.array([[step]]),
+        chunk=np.array([0]),
+        start=np.array([[start]]),
+        count=np.array([[count]]),
+        out_start=np.array([[out_start]]),
+        step=np.array([[step]]),
     )
     entries.out_step[...] = out_step
     return entries
@@ -162,7 +181,7 @@ def test_what_is_outside_of_an_array_is_refused(entries: Entries, missing: bool)
 def test_lists_that_leave_an_array_are_refused(values: list[int]) -> None:
     chain = prepare([BYTES], "uint8", (8,))
     for side in ("lists", "out_lists"):
-        form = dict(lists=(None,), out_lists=(None,)) | {side: (IndexList.of([np.array(values)]),)}
+        form = {"lists": (None,), "out_lists": (None,)} | {side: (IndexList.of([np.array(values)]),)}
         ones = np.ones((1, 1), np.int64)
         entries = Entries(
             chunk=np.array([0]), start=0 * ones, count=2 * ones, step=ones, out_start=0 * ones, out_step=ones,

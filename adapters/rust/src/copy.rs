@@ -62,7 +62,10 @@ impl<const SIZE: usize> Mover for Plain<SIZE> {
     #[inline]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
         // SAFETY: arrays of bytes have no alignment.
-        unsafe { to.cast::<[u8; SIZE]>().write(from.cast::<[u8; SIZE]>().read()) }
+        unsafe {
+            to.cast::<[u8; SIZE]>()
+                .write(from.cast::<[u8; SIZE]>().read())
+        }
     }
 
     #[inline]
@@ -137,7 +140,10 @@ impl Mover for AnySwapped {
         for begin in (0..self.size).step_by(self.unit) {
             for byte in 0..self.unit.min(self.size - begin) {
                 // SAFETY: both are within the element.
-                unsafe { to.add(begin + self.unit - 1 - byte).write(from.add(begin + byte).read()) }
+                unsafe {
+                    to.add(begin + self.unit - 1 - byte)
+                        .write(from.add(begin + byte).read())
+                }
             }
         }
     }
@@ -184,7 +190,11 @@ impl<M: Mover> Walk<'_, M> {
                 [outer, inner] if self.0.is_tiled => self.tiles(outer, inner, from, to),
                 [outer, rest @ ..] => {
                     for number in 0..outer.count {
-                        self.axes(rest, from.offset(self.at(outer.from, number)), to.offset(self.at(outer.to, number)));
+                        self.axes(
+                            rest,
+                            from.offset(self.at(outer.from, number)),
+                            to.offset(self.at(outer.to, number)),
+                        );
                     }
                 }
             }
@@ -205,17 +215,23 @@ impl<M: Mover> Walk<'_, M> {
         // SAFETY: each element that is named is one of the place.
         unsafe {
             match (axis.from, axis.to) {
-                (Steps::Even(from_step), Steps::Even(to_step)) if from_step == size && to_step == size => {
+                (Steps::Even(from_step), Steps::Even(to_step))
+                    if from_step == size && to_step == size =>
+                {
                     self.1.run(from, to, axis.count);
                 }
                 (Steps::Even(from_step), Steps::Even(to_step)) => {
                     for number in 0..axis.count.cast_signed() {
-                        self.1.one(from.offset(from_step * number), to.offset(to_step * number));
+                        self.1
+                            .one(from.offset(from_step * number), to.offset(to_step * number));
                     }
                 }
                 _ => {
                     for number in 0..axis.count {
-                        self.1.one(from.offset(self.at(axis.from, number)), to.offset(self.at(axis.to, number)));
+                        self.1.one(
+                            from.offset(self.at(axis.from, number)),
+                            to.offset(self.at(axis.to, number)),
+                        );
                     }
                 }
             }
@@ -227,10 +243,14 @@ impl<M: Mover> Walk<'_, M> {
         for first in (0..outer.count).step_by(TILE) {
             for second in (0..inner.count).step_by(TILE) {
                 for number in first..outer.count.min(first + TILE) {
-                    let part = Axis { count: TILE.min(inner.count - second), ..*inner };
+                    let part = Axis {
+                        count: TILE.min(inner.count - second),
+                        ..*inner
+                    };
                     // SAFETY: each element that is named is one of the place.
                     unsafe {
-                        let from = from.offset(self.at(outer.from, number) + self.at(inner.from, second));
+                        let from =
+                            from.offset(self.at(outer.from, number) + self.at(inner.from, second));
                         let to = to.offset(self.at(outer.to, number) + self.at(inner.to, second));
                         self.line(&part, from, to);
                     }

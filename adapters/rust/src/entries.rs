@@ -19,9 +19,15 @@ impl<'a> List<'a> {
     fn run(&self, row: usize) -> Outcome<&'a [i64]> {
         let bounds = self.offsets.get(row).zip(self.offsets.get(row + 1));
         let run = bounds.and_then(|(first, last)| {
-            self.values.get(usize::try_from(*first).ok()?..usize::try_from(*last).ok()?)
+            self.values
+                .get(usize::try_from(*first).ok()?..usize::try_from(*last).ok()?)
         });
-        run.ok_or_else(|| Fault::new(Kind::Selection, "an index list is shorter than its offsets say"))
+        run.ok_or_else(|| {
+            Fault::new(
+                Kind::Selection,
+                "an index list is shorter than its offsets say",
+            )
+        })
     }
 }
 
@@ -56,16 +62,27 @@ impl Entries<'_> {
         let (rows, ndim, out_ndim) = (self.chunk.len(), self.axes.len(), self.out_lists.len());
         let columns = [self.start, self.count, self.step];
         let whole = columns.iter().all(|column| column.len() == rows * ndim)
-            && [self.out_start, self.out_step].iter().all(|column| column.len() == rows * out_ndim)
+            && [self.out_start, self.out_step]
+                .iter()
+                .all(|column| column.len() == rows * out_ndim)
             && self.lists.len() == ndim
             && self.axes.iter().flatten().all(|axis| *axis < out_ndim);
         let ordered = self.chunk.is_sorted()
             && self.chunk.first().is_none_or(|first| *first >= 0)
-            && self.chunk.last().is_none_or(|last| usize::try_from(*last).is_ok_and(|last| last < chunks));
+            && self
+                .chunk
+                .last()
+                .is_none_or(|last| usize::try_from(*last).is_ok_and(|last| last < chunks));
         match (whole, ordered) {
             (true, true) => Ok(()),
-            (false, _) => Err(Fault::new(Kind::Plan, "columns of entries do not belong together")),
-            (true, false) => Err(Fault::new(Kind::Plan, "entries are not ordered by chunk, or name chunks that are not there")),
+            (false, _) => Err(Fault::new(
+                Kind::Plan,
+                "columns of entries do not belong together",
+            )),
+            (true, false) => Err(Fault::new(
+                Kind::Plan,
+                "entries are not ordered by chunk, or name chunks that are not there",
+            )),
         }
     }
 
@@ -74,11 +91,17 @@ impl Entries<'_> {
     pub fn covers(&self, row: usize, shape: &[usize]) -> bool {
         let ndim = self.axes.len();
         let column = row * ndim..(row + 1) * ndim;
-        let (start, count, step) = (&self.start[column.clone()], &self.count[column.clone()], &self.step[column]);
+        let (start, count, step) = (
+            &self.start[column.clone()],
+            &self.count[column.clone()],
+            &self.step[column],
+        );
         self.lists.iter().all(Option::is_none)
             && (0..ndim).all(|axis| {
                 let extent = shape[axis];
-                start[axis] == 0 && usize::try_from(count[axis]) == Ok(extent) && (step[axis] == 1 || extent == 1)
+                start[axis] == 0
+                    && usize::try_from(count[axis]) == Ok(extent)
+                    && (step[axis] == 1 || extent == 1)
             })
     }
 }
@@ -96,7 +119,10 @@ impl Layout {
     /// The same axes with no distance between elements: one element for all places.
     #[must_use]
     pub fn of_one_element(shape: &[usize]) -> Self {
-        Self { shape: shape.to_vec(), strides: vec![0; shape.len()] }
+        Self {
+            shape: shape.to_vec(),
+            strides: vec![0; shape.len()],
+        }
     }
 }
 
@@ -182,16 +208,32 @@ impl Place {
     /// Find all elements of a chunk in an array of its shape.
     pub fn whole(&mut self, chunk: &Layout, array: &Layout, direction: Direction) {
         self.axes.clear();
-        (self.chunk, self.out, self.is_empty, self.is_tiled) = (0, 0, chunk.shape.contains(&0), false);
-        for (axis, count) in chunk.shape.iter().copied().enumerate().filter(|(_, count)| *count > 1) {
-            let (inside, outside) = (Steps::Even(chunk.strides[axis]), Steps::Even(array.strides[axis]));
+        (self.chunk, self.out, self.is_empty, self.is_tiled) =
+            (0, 0, chunk.shape.contains(&0), false);
+        for (axis, count) in chunk
+            .shape
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, count)| *count > 1)
+        {
+            let (inside, outside) = (
+                Steps::Even(chunk.strides[axis]),
+                Steps::Even(array.strides[axis]),
+            );
             self.axes.push(match direction {
-                Direction::Scatter => {
-                    Axis { count, from: inside, to: outside, spread: array.strides[axis].unsigned_abs() }
-                }
-                Direction::Gather => {
-                    Axis { count, from: outside, to: inside, spread: chunk.strides[axis].unsigned_abs() }
-                }
+                Direction::Scatter => Axis {
+                    count,
+                    from: inside,
+                    to: outside,
+                    spread: array.strides[axis].unsigned_abs(),
+                },
+                Direction::Gather => Axis {
+                    count,
+                    from: outside,
+                    to: inside,
+                    spread: chunk.strides[axis].unsigned_abs(),
+                },
             });
         }
         self.arrange();
@@ -210,7 +252,13 @@ impl Place {
     }
 
     /// A dropped axis moves the first element of the chunk.
-    fn drop_axis(&mut self, entries: &Entries<'_>, row: usize, axis: usize, chunk: &Layout) -> Outcome<()> {
+    fn drop_axis(
+        &mut self,
+        entries: &Entries<'_>,
+        row: usize,
+        axis: usize,
+        chunk: &Layout,
+    ) -> Outcome<()> {
         let cell = row * entries.axes.len() + axis;
         let (index, count) = match &entries.lists[axis] {
             Some(list) => {
@@ -222,7 +270,12 @@ impl Place {
         match count {
             0 => self.is_empty = true,
             1 => self.chunk += offset(index, chunk, axis)?,
-            _ => return Err(Fault::new(Kind::Selection, "a dropped axis has more than one element")),
+            _ => {
+                return Err(Fault::new(
+                    Kind::Selection,
+                    "a dropped axis has more than one element",
+                ));
+            }
         }
         Ok(())
     }
@@ -238,7 +291,10 @@ impl Place {
     ) -> Outcome<()> {
         let ndim = entries.axes.len();
         let landing = || (0..ndim).filter(|decoded| entries.axes[*decoded] == Some(axis));
-        let out_run = entries.out_lists[axis].as_ref().map(|list| list.run(row)).transpose()?;
+        let out_run = entries.out_lists[axis]
+            .as_ref()
+            .map(|list| list.run(row))
+            .transpose()?;
         let count = match (out_run, landing().next_back()) {
             (Some(run), _) => run.len(),
             (None, Some(decoded)) => decoded_count(entries, row, decoded)?,
@@ -249,13 +305,22 @@ impl Place {
             return Ok(());
         }
         if landing().next().is_none() && count != 1 {
-            return Err(Fault::new(Kind::Selection, "an out axis has elements that come from nowhere"));
+            return Err(Fault::new(
+                Kind::Selection,
+                "an out axis has elements that come from nowhere",
+            ));
         }
         let cell = row * entries.out_lists.len() + axis;
         let out_side = match out_run {
             Some(run) => self.listed(run, out, axis, &mut |place| &mut place.out)?,
             None => {
-                let (first, steps) = even(entries.out_start[cell], entries.out_step[cell], count, out, axis)?;
+                let (first, steps) = even(
+                    entries.out_start[cell],
+                    entries.out_step[cell],
+                    count,
+                    out,
+                    axis,
+                )?;
                 self.out += first;
                 Steps::Even(steps)
             }
@@ -264,13 +329,24 @@ impl Place {
         let mut chunk_spread = 0;
         for decoded in landing() {
             if decoded_count(entries, row, decoded)? != count {
-                return Err(Fault::new(Kind::Selection, "a selection has more elements than there are places for"));
+                return Err(Fault::new(
+                    Kind::Selection,
+                    "a selection has more elements than there are places for",
+                ));
             }
             let cell = row * ndim + decoded;
             let side = match &entries.lists[decoded] {
-                Some(list) => self.listed(list.run(row)?, chunk, decoded, &mut |place| &mut place.chunk)?,
+                Some(list) => self.listed(list.run(row)?, chunk, decoded, &mut |place| {
+                    &mut place.chunk
+                })?,
                 None => {
-                    let (first, steps) = even(entries.start[cell], entries.step[cell], count, chunk, decoded)?;
+                    let (first, steps) = even(
+                        entries.start[cell],
+                        entries.step[cell],
+                        count,
+                        chunk,
+                        decoded,
+                    )?;
                     self.chunk += first;
                     Steps::Even(steps)
                 }
@@ -280,10 +356,18 @@ impl Place {
         }
         if count > 1 {
             self.axes.push(match direction {
-                Direction::Scatter => {
-                    Axis { count, from: chunk_side, to: out_side, spread: out.strides[axis].unsigned_abs() }
-                }
-                Direction::Gather => Axis { count, from: out_side, to: chunk_side, spread: chunk_spread },
+                Direction::Scatter => Axis {
+                    count,
+                    from: chunk_side,
+                    to: out_side,
+                    spread: out.strides[axis].unsigned_abs(),
+                },
+                Direction::Gather => Axis {
+                    count,
+                    from: out_side,
+                    to: chunk_side,
+                    spread: chunk_spread,
+                },
             });
         }
         Ok(())
@@ -313,7 +397,8 @@ impl Place {
         match (one, other) {
             (Steps::Even(one), Steps::Even(other)) => Steps::Even(one + other),
             (Steps::Even(0), listed) | (listed, Steps::Even(0)) => listed,
-            (Steps::Listed(begin), Steps::Even(step)) | (Steps::Even(step), Steps::Listed(begin)) => {
+            (Steps::Listed(begin), Steps::Even(step))
+            | (Steps::Even(step), Steps::Listed(begin)) => {
                 let mut distance = 0;
                 for offset in &mut self.offsets[begin..begin + count] {
                     *offset += distance;
@@ -334,12 +419,16 @@ impl Place {
     fn arrange(&mut self) {
         self.axes.sort_by_key(|axis| std::cmp::Reverse(axis.spread));
         self.axes.dedup_by(|inner, outer| join(outer, *inner));
-        let Some(last) = self.axes.len().checked_sub(1) else { return };
+        let Some(last) = self.axes.len().checked_sub(1) else {
+            return;
+        };
         let read_distance = |axis: &Axis| match axis.from {
             Steps::Even(step) => step.unsigned_abs(),
             Steps::Listed(_) => usize::MAX,
         };
-        let Some(fast) = (0..=last).min_by_key(|number| read_distance(&self.axes[*number])) else { return };
+        let Some(fast) = (0..=last).min_by_key(|number| read_distance(&self.axes[*number])) else {
+            return;
+        };
         let apart = |axis: &Axis| matches!((axis.from, axis.to), (Steps::Even(_), Steps::Even(_)));
         if fast != last
             && read_distance(&self.axes[fast]) < read_distance(&self.axes[last])
@@ -356,12 +445,22 @@ impl Place {
 
 /// Join an axis with the one inside of it when both sides allow; `outer` becomes both.
 fn join(outer: &mut Axis, inner: Axis) -> bool {
-    let (Steps::Even(outer_from), Steps::Even(outer_to)) = (outer.from, outer.to) else { return false };
-    let (Steps::Even(from), Steps::Even(to)) = (inner.from, inner.to) else { return false };
+    let (Steps::Even(outer_from), Steps::Even(outer_to)) = (outer.from, outer.to) else {
+        return false;
+    };
+    let (Steps::Even(from), Steps::Even(to)) = (inner.from, inner.to) else {
+        return false;
+    };
     let count = inner.count.cast_signed();
-    let joined = from.checked_mul(count) == Some(outer_from) && to.checked_mul(count) == Some(outer_to);
+    let joined =
+        from.checked_mul(count) == Some(outer_from) && to.checked_mul(count) == Some(outer_to);
     if joined {
-        *outer = Axis { count: outer.count * inner.count, from: inner.from, to: inner.to, spread: inner.spread };
+        *outer = Axis {
+            count: outer.count * inner.count,
+            from: inner.from,
+            to: inner.to,
+            spread: inner.spread,
+        };
     }
     joined
 }
@@ -380,19 +479,31 @@ fn decoded_count(entries: &Entries<'_>, row: usize, axis: usize) -> Outcome<usiz
 /// Byte offset of an index.
 fn offset(index: i64, layout: &Layout, axis: usize) -> Outcome<isize> {
     match usize::try_from(index) {
-        Ok(position) if position < layout.shape[axis] => Ok(position.cast_signed() * layout.strides[axis]),
+        Ok(position) if position < layout.shape[axis] => {
+            Ok(position.cast_signed() * layout.strides[axis])
+        }
         _ => Err(outside(index, layout.shape[axis])),
     }
 }
 
 /// Byte offset of the first element, and the distance of the others.
-fn even(start: i64, step: i64, count: usize, layout: &Layout, axis: usize) -> Outcome<(isize, isize)> {
+fn even(
+    start: i64,
+    step: i64,
+    count: usize,
+    layout: &Layout,
+    axis: usize,
+) -> Outcome<(isize, isize)> {
     let first = offset(start, layout, axis)?;
     if count == 1 {
         return Ok((first, 0));
     }
-    let distance = i64::try_from(count - 1).ok().and_then(|steps| step.checked_mul(steps));
-    let last = distance.and_then(|distance| start.checked_add(distance)).ok_or_else(|| outside(step, layout.shape[axis]))?;
+    let distance = i64::try_from(count - 1)
+        .ok()
+        .and_then(|steps| step.checked_mul(steps));
+    let last = distance
+        .and_then(|distance| start.checked_add(distance))
+        .ok_or_else(|| outside(step, layout.shape[axis]))?;
     offset(last, layout, axis)?;
     // The last index is inside of the axis, so the step is shorter than it.
     let step = isize::try_from(step).map_err(|_| outside(step, layout.shape[axis]))?;
@@ -400,5 +511,6 @@ fn even(start: i64, step: i64, count: usize, layout: &Layout, axis: usize) -> Ou
 }
 
 fn outside(index: i64, extent: usize) -> Box<Fault> {
-    Fault::new(Kind::Selection, "an index is outside of its axis").with(format!("below {extent}"), index.to_string())
+    Fault::new(Kind::Selection, "an index is outside of its axis")
+        .with(format!("below {extent}"), index.to_string())
 }

@@ -2,7 +2,9 @@
 
 /// Fill memory with one element, again and again.
 pub fn fill(memory: &mut [u8], element: &[u8]) {
-    let Some((first, rest)) = element.split_first() else { return };
+    let Some((first, rest)) = element.split_first() else {
+        return;
+    };
     if rest.iter().all(|byte| byte == first) {
         memory.fill(*first);
         return;
@@ -30,7 +32,11 @@ pub fn is_filled(memory: &[u8], element: &[u8], mask: Option<&[u8]>) -> bool {
         // The first element is the value, and each other element equals the one before it.
         None => memory[..size] == *element && memory[size..] == memory[..memory.len() - size],
         Some(mask) => memory.chunks_exact(size).all(|found| {
-            found.iter().zip(element).zip(mask).all(|((found, wanted), mask)| (found ^ wanted) & mask == 0)
+            found
+                .iter()
+                .zip(element)
+                .zip(mask)
+                .all(|((found, wanted), mask)| (found ^ wanted) & mask == 0)
         }),
     }
 }

@@ -16,7 +16,9 @@ pub struct Bz2 {
 impl Bz2 {
     /// Make the codec.
     pub fn new(level: i64) -> Self {
-        Self { level: u32::try_from(level).unwrap_or(1).clamp(1, 9) }
+        Self {
+            level: u32::try_from(level).unwrap_or(1).clamp(1, 9),
+        }
     }
 
     /// Encode as one stream.
@@ -30,7 +32,9 @@ impl Bz2 {
             let status = stream.compress(&input[begin..], &mut out[written..], Action::Finish);
             begin = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
             match status {
-                Ok(Status::StreamEnd) => return Ok(usize::try_from(stream.total_out()).unwrap_or(usize::MAX)),
+                Ok(Status::StreamEnd) => {
+                    return Ok(usize::try_from(stream.total_out()).unwrap_or(usize::MAX));
+                }
                 Ok(Status::FinishOk) if written < out.len() => {}
                 _ => return Err(Fault::new(Kind::Configuration, "cannot be encoded")),
             }
@@ -69,7 +73,11 @@ fn one(input: &[u8], out: &mut [u8]) -> Result<Option<(usize, usize)>, Broken> {
     loop {
         let read = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
         let written = usize::try_from(stream.total_out()).unwrap_or(usize::MAX);
-        let room = if written < out.len() { &mut out[written..] } else { &mut beyond };
+        let room = if written < out.len() {
+            &mut out[written..]
+        } else {
+            &mut beyond
+        };
         let status = stream.decompress(&input[read..], room);
         let (now_read, now_written) = (stream.total_in(), stream.total_out());
         if now_written > out.len() as u64 {
@@ -78,9 +86,14 @@ fn one(input: &[u8], out: &mut [u8]) -> Result<Option<(usize, usize)>, Broken> {
         match status {
             Ok(Status::StreamEnd) => {
                 let sizes = (usize::try_from(now_read), usize::try_from(now_written));
-                return Ok(Some((sizes.0.unwrap_or(usize::MAX), sizes.1.unwrap_or(usize::MAX))));
+                return Ok(Some((
+                    sizes.0.unwrap_or(usize::MAX),
+                    sizes.1.unwrap_or(usize::MAX),
+                )));
             }
-            Ok(_) if now_read as usize == input.len() && now_written as usize == written => return Err(Broken::Early),
+            Ok(_) if now_read as usize == input.len() && now_written as usize == written => {
+                return Err(Broken::Early);
+            }
             Ok(_) => {}
             Err(_) => return Err(Broken::Data),
         }

@@ -3,8 +3,8 @@
 //! Several frames and skippable ones are accepted, anything else after a frame is not; as numcodecs does.
 
 use zstd_safe::{
-    CCtx, CParameter, DCtx, ResetDirective, compress_bound, find_frame_compressed_size, get_error_name,
-    get_frame_content_size,
+    CCtx, CParameter, DCtx, ResetDirective, compress_bound, find_frame_compressed_size,
+    get_error_name, get_frame_content_size,
 };
 
 use super::Written;
@@ -27,7 +27,10 @@ pub struct Zstd {
 impl Zstd {
     /// Make the codec.
     pub fn new(level: i64, checksum: bool) -> Self {
-        Self { level: i32::try_from(level.min(HIGHEST)).unwrap_or(i32::MIN), checksum }
+        Self {
+            level: i32::try_from(level.min(HIGHEST)).unwrap_or(i32::MIN),
+            checksum,
+        }
     }
 }
 
