@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from chunkwright import ChecksumError, ChunkLengthError, CodecChain, CodecError, CorruptChunkError, from_array_metadata
 from chunkwright_numcodecs import NumcodecsBackend
+from chunkwright_numcodecs._library import panics_as_errors
 
 SHAPE = (6, 7)
 ARRAY = (np.arange(42, dtype="<i4") % 11).reshape(SHAPE) * 6
@@ -273,6 +274,75 @@ class TestDamage:
         monkeypatch.setattr("numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE", True)
         refused(objects({"id": "pickle"}), b"\x80\x04N.", "numcodecs.pickle")
         refused(objects({"id": "pickle"}), b"nonsense", "numcodecs.pickle")
+
+
+def streamed(data: bytes, size: int = 1000) -> bytes:
+    """A zstd frame that does not say its size, as streaming writers make it, of blocks that are stored as they are."""
+    parts = [data[begin : begin + size] for begin in range(0, len(data), size)]
+    blocks = [
+        (len(part) << 3 | (number == len(parts) - 1)).to_bytes(3, "little") + part for number, part in enumerate(parts)
+    ]
+    return struct.pack("<IBB", 0xFD2FB528, 0, 0x58) + b"".join(blocks)
+
+
+class TestZstdFramesThatDoNotSayTheirSize:
+    def test_are_decoded_where_the_chain_does(self):
+        prepared = chain(CHAINS["zstd"])
+        for size in (1, 50, 1000):
+            encoded = streamed(ARRAY.tobytes(), size)
+            np.testing.assert_array_equal(prepared.decode(encoded), ARRAY)
+            straight = np.empty(SHAPE, "<i4")
+            prepared.decode_into(encoded, straight)
+            np.testing.assert_array_equal(straight, ARRAY)
+            checked = chain([LITTLE, "crc32c", BYTES_CODECS["zstd"]])
+            inner = bytes(chain(CHAINS["crc32c"]).encode(ARRAY))
+            np.testing.assert_array_equal(checked.decode(streamed(inner, size)), ARRAY)
+
+    @pytest.mark.parametrize("length", [0, 1, 167, 169, 1000])
+    def test_are_refused_when_they_are_of_another_size(self, length):
+        prepared = chain(CHAINS["zstd"])
+        for target in (None, np.empty(SHAPE, "<i4")):
+            with pytest.raises(CorruptChunkError):
+                prepared.decode(streamed(bytes(length))) if target is None else prepared.decode_into(
+                    streamed(bytes(length)), target
+                )
+
+    def test_are_decoded_where_nothing_but_a_limit_is_known(self):
+        text = struct.pack("<I", 42) + struct.pack("<I", 300) + b"x" * 300 + bytes(4 * 41)
+        found = strings(STRING_CHAINS["vlen-utf8, zstd"], max_chunk_bytes=1000).decode(streamed(text))
+        assert found[0, 0] == "x" * 300
+
+    def test_are_refused_when_they_are_cut_short(self):
+        encoded = streamed(ARRAY.tobytes(), 50)
+        for length in range(len(encoded)):
+            with pytest.raises(CorruptChunkError):
+                chain(CHAINS["zstd"]).decode(encoded[:length])
+
+
+@pytest.mark.parametrize("name", [name for name in BYTES_CODECS if name != "numcodecs.fletcher32"])
+def test_a_chunk_of_no_elements_is_a_chunk(name):
+    # numcodecs calls some of them an error, and has no fletcher32 of nothing.
+    prepared = CodecChain.from_json(CHAINS[name]).bind("int32", 0).prepare((0, 3), backends=[NumcodecsBackend()])
+    encoded = prepared.encode(np.empty((0, 3), "i4"), keep_empty=True)
+    assert prepared.decode(encoded).shape == (0, 3)
+    prepared.decode_into(encoded, np.empty((0, 3), "<i4"))
+
+
+class TestPanics:
+    """What libraries that are written in Rust raise when they fail within: no ``Exception``."""
+
+    class PanicException(BaseException):
+        pass
+
+    def test_are_corrupt_chunks(self):
+        with pytest.raises(CorruptChunkError, match="^pcodec: cannot be decoded") as caught, panics_as_errors("pcodec"):
+            raise self.PanicException("index out of bounds")
+        assert isinstance(caught.value.__cause__, self.PanicException)
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+    def test_whatever_else_is_raised_passes(self, error):
+        with pytest.raises(error), panics_as_errors("pcodec"):
+            raise error
 
 
 TRAILING = {

@@ -40,6 +40,7 @@ from chunkwright_store import (
     write_hop,
     write_sync,
 )
+from chunkwright_store._identity import IDENTITIES
 from chunkwright_store.zarr import (
     classify,
     is_cpu,
@@ -389,15 +390,13 @@ def test_a_bare_wrapper_is_what_it_wraps_and_any_other_itself() -> None:
 
 
 def test_the_identity_of_a_store_ends_with_it() -> None:
-    from chunkwright_store import zarr as bridge
-
     store = Patched(MemoryStore())
     first = store_identity(store)
     number = id(store)
-    assert number in bridge._identities
+    assert number in IDENTITIES
     del store
     gc.collect()
-    assert number not in bridge._identities
+    assert number not in IDENTITIES
     assert all(store_identity(Patched(MemoryStore())) != first for _ in range(100))
 
 

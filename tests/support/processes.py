@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 from tests.support.pipelines import Pipeline
 
+ROOT = Path(__file__).parents[2]
+
 
 def run_python(code: str, pipeline: Pipeline, *, timeout: float = 120, **environment: str) -> str:
-    """Run code in a new interpreter under a pipeline and return what it printed.
+    """Run code in a new interpreter under a pipeline and return what it printed; it may import ``tests.support``.
 
     A hang of the interpreter or of a process that it forked is an AssertionError after ``timeout`` seconds.
     """
@@ -21,7 +24,7 @@ def run_python(code: str, pipeline: Pipeline, *, timeout: float = 120, **environ
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **pipeline.environment, **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **pipeline.environment, **environment},
         start_new_session=True,
     )
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Self
 
@@ -46,6 +49,32 @@ class Counting(WrapperStore):
 
     def get_ranges_sync(self, key: str, byte_ranges: Sequence[Any], **options: Any) -> Any:
         return super(WrapperStore, self).get_ranges_sync(key, byte_ranges, **options)
+
+
+class Gate(WrapperStore):
+    """Holds up the next writer of a chunk, after it has read what was there, until it is let through.
+
+    ``held`` is set while it waits; ``release`` lets it through. Both are threading events: the writer may be on
+    any loop. Only the process that made the store is held up, and only one writer.
+    """
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.held, self.release = threading.Event(), threading.Event()
+        self._armed_in: int | None = None
+
+    def _with_store(self, store: Any) -> Self:
+        return type(self)(store)
+
+    def arm(self) -> None:
+        self._armed_in = os.getpid()
+
+    async def set(self, key: str, value: Any) -> None:
+        if self._armed_in == os.getpid():
+            self._armed_in = None
+            self.held.set()
+            await asyncio.get_running_loop().run_in_executor(None, self.release.wait)
+        await self._store.set(key, value)
 
 
 class Inverting(WrapperStore):

@@ -143,9 +143,7 @@ class _Direct:
     order: tuple[int, ...]
 
     def target(self, place: NDArray[Any]) -> NDArray[np.uint8] | None:
-        """The memory of a chunk's place in an array, when the stored bytes can be put there as they are."""
-        if place.dtype != self.stored:
-            return None
+        """The memory of a chunk's place in an array of the stored dtype, when the bytes fit there as they are."""
         array = place.transpose(self.order)
         return array.reshape(-1).view(np.uint8) if array.flags.c_contiguous else None
 
@@ -208,7 +206,7 @@ class Program:
         Parameters
         ----------
         place
-            Where the chunk goes: an array of its shape.
+            Where the chunk goes: an array of its shape, of a data type that :meth:`decodes_to` allows.
 
         Returns
         -------

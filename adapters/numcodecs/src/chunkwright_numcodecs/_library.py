@@ -6,12 +6,15 @@ of numcodecs' is another codec. A few modules need libraries that numcodecs does
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 from chunkwright.codecs import Codec
+from chunkwright.errors import CorruptChunkError
 
-__all__ = ("library_class", "library_object")
+__all__ = ("library_class", "library_object", "panics_as_errors")
 
 PREFIX = "numcodecs."
 
@@ -88,3 +91,32 @@ def library_object(codec: Codec) -> Any:
         Of numcodecs' class.
     """
     return library_class(codec.name.removeprefix(PREFIX))(**codec.configuration())
+
+
+@contextmanager
+def panics_as_errors(codec: str) -> Iterator[None]:
+    """Turn a panic of a library that is written in Rust into an error about the chunk.
+
+    Parameters
+    ----------
+    codec
+        Name of the codec.
+
+    Yields
+    ------
+    None
+        Around the library's call.
+
+    Raises
+    ------
+    CorruptChunkError
+        For a panic, which is no ``Exception``; whatever else is raised passes.
+    """
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise CorruptChunkError(f"cannot be decoded ({error})", codec=codec) from error

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.codecs import CastValue, ScalarMap
-from chunkwright.errors import CorruptChunkError
 from chunkwright.ports import Step
 from chunkwright.program import Kernel
+from chunkwright_numcodecs._library import panics_as_errors
 
 __all__ = ("cast_value_kernel", "missing_library")
 
@@ -64,13 +64,8 @@ def cast_value_kernel(step: Step) -> Kernel:
     backward = _cast(codec, encoded, decoded, tables.decode)
 
     def decode(array: NDArray[Any]) -> NDArray[Any]:
-        try:
+        with panics_as_errors("cast_value"):
             return backward(array)
-        except BaseException as error:
-            # A panic of the Rust library is no Exception.
-            if isinstance(error, Exception) or type(error).__name__ == "PanicException":
-                raise CorruptChunkError(f"cannot be decoded ({error})", codec="cast_value") from error
-            raise
 
     return Kernel(codec="cast_value", decode=decode, encode=forward)
 

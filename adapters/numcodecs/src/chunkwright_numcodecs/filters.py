@@ -39,13 +39,15 @@ def filter_kernel(step: Step) -> Kernel:
     def decode(array: NDArray[Any]) -> NDArray[Any]:
         # Any bits may be stored, and what NumPy has to say about some of them is of no use to anybody.
         with np.errstate(all="ignore"):
-            decoded: NDArray[Any] = library.decode(np.ascontiguousarray(array))
+            decoded: NDArray[Any] = library.decode(np.ascontiguousarray(array, dtype))
         return decoded
 
     def encode(array: NDArray[Any]) -> NDArray[Any]:
         encoded: NDArray[Any] = library.encode(np.ascontiguousarray(array)).reshape(shape)
-        same_size = encoded.dtype.itemsize == dtype.itemsize
-        return encoded.view(dtype) if encoded.dtype != dtype and same_size else encoded
+        only_swapped = encoded.dtype.newbyteorder("=") == dtype.newbyteorder("=")
+        if encoded.dtype == dtype or only_swapped or encoded.dtype.itemsize != dtype.itemsize:
+            return encoded
+        return encoded.view(dtype)
 
     return Kernel(codec=step.codec.name, decode=decode, encode=encode)
 

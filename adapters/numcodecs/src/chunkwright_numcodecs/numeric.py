@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from chunkwright.errors import ChunkLengthError, CorruptChunkError
 from chunkwright.ports import Step
 from chunkwright.program import Kernel
-from chunkwright_numcodecs._library import library_object
+from chunkwright_numcodecs._library import library_object, panics_as_errors
 
 __all__ = ("pcodec_kernel", "zfpy_kernel")
 
@@ -49,13 +49,8 @@ def pcodec_kernel(step: Step) -> Kernel:
 
     def decode(item: Any) -> NDArray[Any]:
         array = np.empty(spec.elements, native)
-        try:
+        with panics_as_errors(name):
             progress = standalone.simple_decompress_into(bytes(item), array)
-        except BaseException as error:
-            # A panic of the Rust library is no Exception.
-            if isinstance(error, Exception) or type(error).__name__ == "PanicException":
-                raise CorruptChunkError(f"cannot be decoded ({error})", codec=name) from error
-            raise
         if progress.n_processed != spec.elements or not progress.finished:
             found = progress.n_processed if progress.finished else "more"
             raise ChunkLengthError("wrong number of elements", codec=name, expected=spec.elements, found=found)

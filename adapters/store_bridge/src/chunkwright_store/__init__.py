@@ -9,6 +9,7 @@ Sources and sinks for files, mappings, functions and obspec-style stores are her
 are in :mod:`chunkwright_store.zarr`, which alone needs zarr. Anything with ``get_ranges`` is a source.
 """
 
+from chunkwright_store._calls import await_calls
 from chunkwright_store.drive_async import read_async, read_hop, write_async, write_hop
 from chunkwright_store.drive_sync import Stop, read_sync, write_sync
 from chunkwright_store.files import FileSink, FileSource
@@ -55,6 +56,7 @@ __all__ = (
     "SyncByteSink",
     "SyncByteSource",
     "WriteJob",
+    "await_calls",
     "read_async",
     "read_hop",
     "read_sync",

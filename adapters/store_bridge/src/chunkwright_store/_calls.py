@@ -24,7 +24,29 @@ class _Finished:
 
 
 async def await_calls[T](calls: Generator[Any, Any, T], *, on_cancel: Callable[[], object] | None = None) -> T:
-    """Drive a generator of foreign calls to its end, and return what it returns."""
+    """Carry out work of the core whose foreign codecs may have to be awaited.
+
+    Parameters
+    ----------
+    calls
+        For instance what ``work.calls(out)`` returned.
+    on_cancel
+        Called on the loop when the wait is cancelled while the generator runs in its thread.
+
+    Returns
+    -------
+    T
+        What the generator returned.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> def no_calls():
+    ...     return 7
+    ...     yield
+    >>> asyncio.run(await_calls(no_calls()))
+    7
+    """
     try:
         step = await run_off_loop(lambda: _advance(calls, None, None), on_cancel=on_cancel)
         while not isinstance(step, _Finished):

@@ -62,7 +62,20 @@ async def read_async(
 
     Examples
     --------
-    >>> asyncio.run(read_async([], np.empty(0)))
+    >>> import asyncio
+    >>> import numpy as np
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes"}]).bind("uint8", 0)
+    >>> prepared = chain.prepare((4,), backends=[ReferenceBackend()])
+    >>> from chunkwright_store import AsyncFunctionSource
+    >>> async def fetch(wanted):
+    ...     return bytes([1, 2, 3, 4])
+    >>> sources = [AsyncFunctionSource(fetch)]
+    >>> job = ReadJob(plan=prepared.plan_read(slice(1, 3)), sources=sources, keys=["c/0"])
+    >>> out = np.zeros(2, "u1")
+    >>> asyncio.run(read_async([job], out))
+    >>> out.tolist()
+    [2, 3]
     """
     limits = limits or Limits()
     await _drive([Reader(job, out, limits, is_async) for job in jobs], limits)
@@ -91,7 +104,19 @@ async def write_async(
 
     Examples
     --------
-    >>> asyncio.run(write_async([], np.empty(0)))
+    >>> import asyncio
+    >>> import numpy as np
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes"}]).bind("uint8", 0)
+    >>> prepared = chain.prepare((4,), backends=[ReferenceBackend()])
+    >>> from obstore.store import MemoryStore
+    >>> from chunkwright_store import AsyncObspecSink, AsyncObspecSource
+    >>> store = MemoryStore()
+    >>> sources, sinks = [AsyncObspecSource(store, "c/0")], [AsyncObspecSink(store, "c/0")]
+    >>> job = WriteJob(plan=prepared.plan_write(slice(1, 3)), sources=sources, sinks=sinks, keys=["c/0"])
+    >>> asyncio.run(write_async([job], np.array([8, 9], "u1")))
+    >>> list(bytes(store.get("c/0").buffer()))
+    [0, 8, 9, 0]
     """
     jobs, limits = list(jobs), limits or Limits()
     async with _locked(jobs):
@@ -117,7 +142,18 @@ async def read_hop(jobs: Iterable[ReadJob], out: NDArray[Any], limits: Limits | 
 
     Examples
     --------
-    >>> asyncio.run(read_hop([], np.empty(0)))
+    >>> import asyncio
+    >>> import numpy as np
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes"}]).bind("uint8", 0)
+    >>> prepared = chain.prepare((4,), backends=[ReferenceBackend()])
+    >>> from chunkwright_store import MappingSource
+    >>> sources = [MappingSource({"c/0": bytes([1, 2, 3, 4])}, "c/0")]
+    >>> job = ReadJob(plan=prepared.plan_read(slice(1, 3)), sources=sources, keys=["c/0"])
+    >>> out = np.zeros(2, "u1")
+    >>> asyncio.run(read_hop([job], out))
+    >>> out.tolist()
+    [2, 3]
     """
     stop = Stop()
     await run_off_loop(partial(read_sync, jobs, out, limits, stop=stop), on_cancel=stop.set)
@@ -144,7 +180,18 @@ async def write_hop(jobs: Iterable[WriteJob], value: NDArray[Any], limits: Limit
 
     Examples
     --------
-    >>> asyncio.run(write_hop([], np.empty(0)))
+    >>> import asyncio
+    >>> import numpy as np
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes"}]).bind("uint8", 0)
+    >>> prepared = chain.prepare((4,), backends=[ReferenceBackend()])
+    >>> from chunkwright_store import MappingSink, MappingSource
+    >>> stored = {"c/0": bytes([1, 2, 3, 4])}
+    >>> sources, sinks = [MappingSource(stored, "c/0")], [MappingSink(stored, "c/0")]
+    >>> job = WriteJob(plan=prepared.plan_write(slice(1, 3)), sources=sources, sinks=sinks, keys=["c/0"])
+    >>> asyncio.run(write_hop([job], np.array([8, 9], "u1")))
+    >>> list(stored["c/0"])
+    [1, 8, 9, 4]
     """
     jobs, stop = list(jobs), Stop()
     async with _locked(jobs):

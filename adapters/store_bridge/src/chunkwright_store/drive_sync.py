@@ -93,7 +93,17 @@ def read_sync(
 
     Examples
     --------
-    >>> read_sync([], np.empty(0))
+    >>> import numpy as np
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes"}]).bind("uint8", 0)
+    >>> prepared = chain.prepare((4,), backends=[ReferenceBackend()])
+    >>> from chunkwright_store import MappingSource
+    >>> sources = [MappingSource({"c/0": bytes([1, 2, 3, 4])}, "c/0")]
+    >>> job = ReadJob(plan=prepared.plan_read(slice(1, 3)), sources=sources, keys=["c/0"])
+    >>> out = np.zeros(2, "u1")
+    >>> read_sync([job], out)
+    >>> out.tolist()
+    [2, 3]
     """
     for job in jobs:
         try:
@@ -138,7 +148,17 @@ def write_sync(
 
     Examples
     --------
-    >>> write_sync([], np.empty(0))
+    >>> import numpy as np
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json([{"name": "bytes"}]).bind("uint8", 0)
+    >>> prepared = chain.prepare((4,), backends=[ReferenceBackend()])
+    >>> from chunkwright_store import MappingSink, MappingSource
+    >>> stored = {"c/0": bytes([1, 2, 3, 4])}
+    >>> sources, sinks = [MappingSource(stored, "c/0")], [MappingSink(stored, "c/0")]
+    >>> job = WriteJob(plan=prepared.plan_write(slice(1, 3)), sources=sources, sinks=sinks, keys=["c/0"])
+    >>> write_sync([job], np.array([8, 9], "u1"))
+    >>> list(stored["c/0"])
+    [1, 8, 9, 4]
     """
     jobs = list(jobs)
     keys = [] if locked else [key for job in jobs for key in job.lock_keys]
@@ -160,6 +180,7 @@ class _Fetcher:
         first = job.sources[0] if len(job.sources) else None
         self._in_memory = hasattr(first, "whole")
         self._closes = hasattr(first, "close")
+        self._max_gap = min(limits.max_gap, getattr(first, "max_gap", limits.max_gap))
         self._open: set[int] = set()
         self._schedule = Schedule(job.plan, whole_nbytes=job.whole_nbytes)
 
@@ -177,7 +198,7 @@ class _Fetcher:
         """Fetch a window; safe on a thread of its own while the plan is used elsewhere."""
         if self._in_memory:
             return from_memory(needs, self._job.sources)
-        fetches = coalesce(needs, max_gap=self._limits.max_gap, max_size=self._limits.max_size)
+        fetches = coalesce(needs, max_gap=self._max_gap, max_size=self._limits.max_size)
         columns = (fetches.chunk, fetches.kind, fetches.start, fetches.stop)
         fetched = [self._get(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
         return answers(fetches, range(len(fetches)), fetched)

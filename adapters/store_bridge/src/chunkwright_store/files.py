@@ -51,6 +51,9 @@ class FileSource:
 
     __slots__ = ("_file", "_missing", "_path", "_size")
 
+    max_gap = 64 << 10
+    """To read more than this for nothing takes longer than another call of the system."""
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
         self._file = -1

@@ -10,6 +10,8 @@ wants from a store is ``get_ranges``; the rest is optional and looked for by nam
 ``close()``
     The source holds something between calls (a file descriptor), so that index and inner chunks of a
     shard come from one version of it. The driver closes it when the chunk needs nothing more.
+``max_gap``
+    Ranges further apart than so many bytes are not worth merging for this synchronous source.
 ``stream_ranges(ranges)``
     An asynchronous source that would rather be asked for all ranges of a chunk at once.
 

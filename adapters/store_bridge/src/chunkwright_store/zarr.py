@@ -19,9 +19,7 @@ made has the class that the array's prototype asks for.
 from __future__ import annotations
 
 import os
-import threading
-import weakref
-from collections.abc import AsyncIterator, Buffer, Hashable, Iterable, Sequence
+from collections.abc import AsyncIterator, Buffer, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from zarr.abc.store import (
@@ -37,6 +35,8 @@ from zarr.core.buffer import Buffer as ZarrBuffer
 from zarr.core.buffer import BufferPrototype, cpu
 from zarr.storage import LocalStore, ManagedMemoryStore, MemoryStore, StorePath, WrapperStore
 
+from chunkwright_store._groups import raise_unless_missing
+from chunkwright_store._identity import weak_identity
 from chunkwright_store.files import FileSource
 from chunkwright_store.jobs import Limits
 from chunkwright_store.sources import ByteRange, ByteSuffix, closing, cut
@@ -49,6 +49,7 @@ __all__ = (
     "lock_keys",
     "sink_of",
     "source_of",
+    "sources_of",
     "store_identity",
 )
 
@@ -151,8 +152,44 @@ def key_of(getter: ByteGetter) -> str:
     return repr(getter) if coords is None else f"inner chunk {coords}"
 
 
+def sources_of(getters: Iterable[ByteGetter], kind: Kind, prototype: BufferPrototype, limits: Limits) -> list[Any]:
+    """Make the sources of the chunks of a call.
+
+    Parameters
+    ----------
+    getters
+        Byte getters.
+    kind
+        What ``classify`` said of them.
+    prototype
+        Buffers to ask the store for.
+    limits
+        Given to stores that merge ranges themselves.
+
+    Returns
+    -------
+    list of SyncByteSource or AsyncByteSource
+        One per getter; asynchronous for ``async``.
+
+    Examples
+    --------
+    >>> from zarr.core.buffer import default_buffer_prototype
+    >>> getter = StorePath(MemoryStore({"c/0": cpu.Buffer.from_bytes(b"abc")}), "c/0")
+    >>> [source] = sources_of([getter], "memory", default_buffer_prototype(), Limits())
+    >>> bytes(source.whole())
+    b'abc'
+    """
+    if kind == "memory":
+        return [_MemorySource(getter, prototype) for getter in getters]
+    if kind == "sync":
+        return [_SyncGetterSource(getter, prototype) for getter in getters]
+    if kind == "local":
+        return [FileSource(path) for path in _local_paths(getters)]
+    return list(_async_sources(getters, prototype, limits))
+
+
 def source_of(getter: ByteGetter, kind: Kind, prototype: BufferPrototype, limits: Limits) -> Any:
-    """Make the source of a chunk.
+    """Make the source of one chunk.
 
     Parameters
     ----------
@@ -169,25 +206,21 @@ def source_of(getter: ByteGetter, kind: Kind, prototype: BufferPrototype, limits
     -------
     SyncByteSource or AsyncByteSource
         Asynchronous for ``async``.
-
-    Examples
-    --------
-    >>> from zarr.core.buffer import default_buffer_prototype
-    >>> getter = StorePath(MemoryStore({"c/0": cpu.Buffer.from_bytes(b"abc")}), "c/0")
-    >>> source = source_of(getter, "memory", default_buffer_prototype(), Limits())
-    >>> bytes(source.whole())
-    b'abc'
     """
-    if kind == "memory":
-        return _MemorySource(getter, prototype)
-    if kind == "local":
-        assert isinstance(getter, StorePath)
-        return FileSource(_local_path(getter))
-    if kind == "sync":
-        return _SyncGetterSource(getter, prototype)
-    if type(getter) is StorePath and _merges_ranges(getter.store):
-        return _StoreSource(getter, prototype, limits)
-    return _AsyncGetterSource(getter, prototype)
+    return sources_of([getter], kind, prototype, limits)[0]
+
+
+def _async_sources(getters: Iterable[ByteGetter], prototype: BufferPrototype, limits: Limits) -> Iterator[Any]:
+    store: Store | None = None
+    merges = False
+    for getter in getters:
+        if type(getter) is not StorePath:
+            yield _AsyncGetterSource(getter, prototype)
+            continue
+        if getter.store is not store:
+            store = getter.store
+            merges = _merges_ranges(store)
+        yield _StoreSource(getter, prototype, limits) if merges else _AsyncGetterSource(getter, prototype)
 
 
 def sink_of(setter: ByteSetter, kind: Kind, prototype: BufferPrototype) -> Any:
@@ -218,15 +251,21 @@ def sink_of(setter: ByteSetter, kind: Kind, prototype: BufferPrototype) -> Any:
     return _AsyncSetterSink(setter, prototype) if kind == "async" else _SyncSetterSink(setter, prototype)
 
 
-def _local_path(getter: StorePath) -> str:
-    store, path = getter.store, getter.path
-    assert isinstance(store, LocalStore)
-    if not getattr(store, "_is_open", False):
-        # Opens the store by its own rules, which make or require the root; the root itself is no chunk.
-        store.get_sync("")
-    if ".." in path.split("/"):
-        raise ValueError(f"key {path!r} leads out of the store")
-    return os.path.join(store.root, path)
+def _local_paths(getters: Iterable[ByteGetter]) -> Iterator[str]:
+    store: LocalStore | None = None
+    root = ""
+    for getter in getters:
+        assert isinstance(getter, StorePath)
+        assert isinstance(getter.store, LocalStore)
+        if getter.store is not store:
+            store = getter.store
+            root = os.fspath(store.root)
+            if not getattr(store, "_is_open", False):
+                # Opens the store by its own rules, which make or require the root; the root itself is no chunk.
+                store.get_sync("")
+        if ".." in getter.path.split("/"):
+            raise ValueError(f"key {getter.path!r} leads out of the store")
+        yield os.path.join(root, getter.path)
 
 
 def _numpy(buffer: ZarrBuffer | None) -> Buffer | None:
@@ -241,20 +280,29 @@ def _request(wanted: ByteRange) -> ByteRequest | None:
     return RangeByteRequest(wanted[0], wanted[1])
 
 
-class _MemorySource:
+class _Chunk:
+    """Any source or sink: a byte getter or setter, and the buffers that it deals in."""
+
+    __slots__ = ("_at", "_prototype")
+
+    def __init__(self, at: Any, prototype: BufferPrototype) -> None:
+        self._at = at
+        self._prototype = prototype
+
+
+class _MemorySource(_Chunk):
     """One chunk of a memory store: its buffer is taken once, so that all ranges are of one version."""
 
-    __slots__ = ("_content", "_getter", "_prototype", "_taken")
+    __slots__ = ("_content", "_taken")
 
-    def __init__(self, getter: Any, prototype: BufferPrototype) -> None:
-        self._getter = getter
-        self._prototype = prototype
+    def __init__(self, at: Any, prototype: BufferPrototype) -> None:
+        super().__init__(at, prototype)
         self._content: Buffer | None = None
         self._taken = False
 
     def whole(self) -> Buffer | None:
         if not self._taken:
-            self._content = _numpy(self._getter.get_sync(prototype=self._prototype))
+            self._content = _numpy(self._at.get_sync(prototype=self._prototype))
             self._taken = True
         return self._content
 
@@ -263,31 +311,23 @@ class _MemorySource:
         return [None if content is None else cut(content, wanted) for wanted in ranges]
 
 
-class _SyncGetterSource:
+class _SyncGetterSource(_Chunk):
     """One chunk behind a byte getter with ``get_sync``."""
 
-    __slots__ = ("_getter", "_prototype")
-
-    def __init__(self, getter: Any, prototype: BufferPrototype) -> None:
-        self._getter = getter
-        self._prototype = prototype
+    __slots__ = ()
 
     def get_ranges(self, ranges: Sequence[ByteRange], /) -> list[Buffer | None]:
-        get, prototype = self._getter.get_sync, self._prototype
+        get, prototype = self._at.get_sync, self._prototype
         return [_numpy(get(prototype=prototype, byte_range=_request(wanted))) for wanted in ranges]
 
 
-class _AsyncGetterSource:
+class _AsyncGetterSource(_Chunk):
     """One chunk behind any byte getter; the driver asks for one range a call."""
 
-    __slots__ = ("_getter", "_prototype")
-
-    def __init__(self, getter: ByteGetter, prototype: BufferPrototype) -> None:
-        self._getter = getter
-        self._prototype = prototype
+    __slots__ = ()
 
     async def get_ranges(self, ranges: Sequence[ByteRange], /) -> list[Buffer | None]:
-        return [_numpy(await self._getter.get(self._prototype, _request(wanted))) for wanted in ranges]
+        return [_numpy(await self._at.get(self._prototype, _request(wanted))) for wanted in ranges]
 
 
 class _StoreSource(_AsyncGetterSource):
@@ -295,16 +335,15 @@ class _StoreSource(_AsyncGetterSource):
 
     __slots__ = ("_limits",)
 
-    def __init__(self, getter: StorePath, prototype: BufferPrototype, limits: Limits) -> None:
-        super().__init__(getter, prototype)
+    def __init__(self, at: StorePath, prototype: BufferPrototype, limits: Limits) -> None:
+        super().__init__(at, prototype)
         self._limits = limits
 
     async def stream_ranges(self, ranges: Sequence[ByteRange], /) -> AsyncIterator[list[tuple[int, Buffer | None]]]:
-        getter, limits = self._getter, self._limits
-        assert isinstance(getter, StorePath)
+        limits = self._limits
         unanswered = set(range(len(ranges)))
-        groups = getter.store.get_ranges(
-            getter.path,
+        groups = self._at.store.get_ranges(
+            self._at.path,
             [_request(wanted) for wanted in ranges],
             prototype=self._prototype,
             max_gap_bytes=limits.max_gap,
@@ -316,25 +355,9 @@ class _StoreSource(_AsyncGetterSource):
                     unanswered.difference_update(at for at, _ in group)
                     yield [(at, _numpy(buffer)) for at, buffer in group]
         except BaseExceptionGroup as errors:
-            _raise_unless_missing(errors)
+            raise_unless_missing(errors)
         # When the shard went away while it was read, what has not come is missing.
         yield [(at, None) for at in unanswered]
-
-
-def _raise_unless_missing(errors: BaseExceptionGroup[BaseException]) -> None:
-    """A store says so with FileNotFoundError in a group; a single other error is raised as itself."""
-    rest = errors.split(FileNotFoundError)[1]
-    if rest is None:
-        return
-    leaves = _leaves(rest)
-    raise leaves[0] if len(leaves) == 1 else rest
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    leaves: list[BaseException] = []
-    for error in group.exceptions:
-        leaves += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return leaves
 
 
 def _merges_ranges(store: Store) -> bool:
@@ -356,44 +379,32 @@ def _merges_ranges(store: Store) -> bool:
     return owner is Store or gets >= merges
 
 
-class _SyncSetterSink:
+class _SyncSetterSink(_Chunk):
     """One chunk behind a byte setter with ``set_sync`` and ``delete_sync``."""
 
-    __slots__ = ("_prototype", "_setter")
-
-    def __init__(self, setter: Any, prototype: BufferPrototype) -> None:
-        self._setter = setter
-        self._prototype = prototype
+    __slots__ = ()
 
     def set(self, data: Buffer, /) -> None:
-        self._setter.set_sync(_buffer(data, self._prototype))
+        self._at.set_sync(_buffer(data, self._prototype))
 
     def delete(self) -> None:
-        self._setter.delete_sync()
+        self._at.delete_sync()
 
 
-class _AsyncSetterSink:
+class _AsyncSetterSink(_Chunk):
     """One chunk behind any byte setter."""
 
-    __slots__ = ("_prototype", "_setter")
-
-    def __init__(self, setter: Any, prototype: BufferPrototype) -> None:
-        self._setter = setter
-        self._prototype = prototype
+    __slots__ = ()
 
     async def set(self, data: Buffer, /) -> None:
-        await self._setter.set(_buffer(data, self._prototype))
+        await self._at.set(_buffer(data, self._prototype))
 
     async def delete(self) -> None:
-        await self._setter.delete()
+        await self._at.delete()
 
 
 def _buffer(data: Buffer, prototype: BufferPrototype) -> ZarrBuffer:
     return prototype.buffer.from_bytes(data)  # type: ignore[arg-type]  # any buffer will do
-
-
-_identities: dict[int, tuple[weakref.ref[Store], object]] = {}
-_identities_mutex = threading.Lock()
 
 
 def store_identity(store: Store) -> Hashable:
@@ -427,30 +438,7 @@ def store_identity(store: Store) -> Hashable:
         return ("memory", id(store._store_dict))  # type: ignore[attr-defined]
     if type(store) is WrapperStore:
         return store_identity(store._store)
-    return _weak_identity(store)
-
-
-def _weak_identity(store: Store) -> Hashable:
-    """A token per live object: its id alone could be that of another store later."""
-    number = id(store)
-    with _identities_mutex:
-        known = _identities.get(number)
-        if known is not None and known[0]() is store:
-            return known[1]
-        token = object()
-        try:
-            reference = weakref.ref(store, lambda dead: _forget(number, dead))
-        except TypeError:
-            return ("store", number)
-        _identities[number] = (reference, token)
-        return token
-
-
-def _forget(number: int, dead: weakref.ref[Store]) -> None:
-    # Without the mutex: the collector may call this on a thread that holds it.
-    known = _identities.get(number)
-    if known is not None and known[0] is dead:
-        _identities.pop(number, None)
+    return weak_identity(store)
 
 
 def lock_keys(setters: Iterable[ByteSetter]) -> list[Hashable]:
