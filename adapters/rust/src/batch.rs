@@ -51,10 +51,7 @@ impl<'a> Inputs<'a> {
         if self.source.len() == self.len() && self.length.len() == self.len() {
             return Ok(());
         }
-        Err(Fault::new(
-            Kind::Plan,
-            "columns of buffers do not belong together",
-        ))
+        Err(Fault::new(Kind::Plan, "columns of buffers do not belong together"))
     }
 
     /// The bytes of a row, None for a missing chunk.
@@ -65,16 +62,9 @@ impl<'a> Inputs<'a> {
         let Ok(begin) = usize::try_from(self.offset[row]) else {
             return Ok(None);
         };
-        let owner = usize::try_from(self.source[row])
-            .ok()
-            .and_then(|source| self.owners.get(source));
-        let end = usize::try_from(self.length[row])
-            .ok()
-            .and_then(|length| begin.checked_add(length));
-        match owner
-            .zip(end)
-            .and_then(|(owner, end)| owner.get(begin..end))
-        {
+        let owner = usize::try_from(self.source[row]).ok().and_then(|source| self.owners.get(source));
+        let end = usize::try_from(self.length[row]).ok().and_then(|length| begin.checked_add(length));
+        match owner.zip(end).and_then(|(owner, end)| owner.get(begin..end)) {
             Some(bytes) => Ok(Some(bytes)),
             None => Err(Fault::new(Kind::Plan, "a chunk is not within its buffer")),
         }
@@ -100,10 +90,7 @@ pub fn each(
     };
     let share = || Worker::lend(|worker| batch.share(worker, &work));
     pool::share(helpers(count, bytes, max_workers), &share);
-    let fault = batch
-        .fault
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let fault = batch.fault.into_inner().unwrap_or_else(PoisonError::into_inner);
     fault.map_or(Ok(()), Err)
 }
 
@@ -112,9 +99,7 @@ fn helpers(count: usize, bytes: usize, max_workers: Option<usize>) -> usize {
     if useful < 2 {
         return 0;
     }
-    useful
-        .min(max_workers.unwrap_or_else(pool::size))
-        .saturating_sub(1)
+    useful.min(max_workers.unwrap_or_else(pool::size)).saturating_sub(1)
 }
 
 struct Batch {
@@ -134,11 +119,7 @@ impl Batch {
             }
             for number in first..self.count.min(first + self.at_once) {
                 if let Err(fault) = guarded(|| work(number, worker)) {
-                    self.report(if fault.position.is_none() {
-                        fault.at(number)
-                    } else {
-                        fault
-                    });
+                    self.report(if fault.position.is_none() { fault.at(number) } else { fault });
                     return;
                 }
             }
@@ -148,10 +129,7 @@ impl Batch {
     fn report(&self, fault: Box<Fault>) {
         self.stopped.store(true, Ordering::Relaxed);
         let mut kept = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept
-            .as_ref()
-            .is_none_or(|kept| fault.position < kept.position)
-        {
+        if kept.as_ref().is_none_or(|kept| fault.position < kept.position) {
             *kept = Some(fault);
         }
     }
@@ -159,12 +137,8 @@ impl Batch {
 
 /// A panic is a bug, here or in a codec library; it must not take the host down.
 fn guarded(work: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        Err(Fault::corrupt(format!(
-            "the decoder failed ({})",
-            text(&*panic)
-        )))
-    })
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(Fault::corrupt(format!("the decoder failed ({})", text(&*panic)))))
 }
 
 fn text(panic: &(dyn Any + Send)) -> &str {
@@ -204,13 +178,8 @@ mod tests {
 
     #[test]
     fn the_first_fault_is_reported() {
-        let result = each(1000, 1 << 20, None, |number, _| {
-            if number >= 10 {
-                Err(Fault::corrupt("expected"))
-            } else {
-                Ok(())
-            }
-        });
+        let result =
+            each(1000, 1 << 20, None, |number, _| if number >= 10 { Err(Fault::corrupt("expected")) } else { Ok(()) });
         assert_eq!(result.map_err(|fault| fault.position), Err(Some(10)));
     }
 

@@ -11,6 +11,7 @@ use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
 
 use crate::entries::Layout;
 
@@ -24,20 +25,13 @@ impl Bytes {
     /// When they are not contiguous.
     pub fn get(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let buffer = PyUntypedBuffer::get(object)?;
-        if buffer.is_c_contiguous() {
-            Ok(Self(buffer))
-        } else {
-            Err(PyValueError::new_err("bytes are not contiguous"))
-        }
+        if buffer.is_c_contiguous() { Ok(Self(buffer)) } else { Err(PyValueError::new_err("bytes are not contiguous")) }
     }
 
     /// The bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
-        let (pointer, length) = (
-            self.0.buf_ptr().cast::<u8>().cast_const(),
-            self.0.len_bytes(),
-        );
+        let (pointer, length) = (self.0.buf_ptr().cast::<u8>().cast_const(), self.0.len_bytes());
         if length == 0 {
             return &[];
         }
@@ -82,17 +76,12 @@ pub struct Array {
 }
 
 impl Array {
-    /// Borrow an array. An array without axes comes with one of a single element, because NumPy's 0-d buffers have
+    /// Borrow an array. An array without axes comes with one of a single element, because buffers of `NumPy` without axes have
     /// no shape.
     ///
     /// # Errors
     /// When it has another number of axes or bytes an element, or is read-only and must not be.
-    pub fn get(
-        object: &Bound<'_, PyAny>,
-        ndim: usize,
-        itemsize: usize,
-        writable: bool,
-    ) -> PyResult<Self> {
+    pub fn get(object: &Bound<'_, PyAny>, ndim: usize, itemsize: usize, writable: bool) -> PyResult<Self> {
         let buffer = PyUntypedBuffer::get(object)?;
         let (mut shape, mut strides) = (buffer.shape().to_vec(), buffer.strides().to_vec());
         if ndim == 0 && shape == [1] {
@@ -100,17 +89,12 @@ impl Array {
             strides.clear();
         }
         if shape.len() != ndim || buffer.item_size() != itemsize || buffer.suboffsets().is_some() {
-            return Err(PyValueError::new_err(
-                "an array has another form than the entries",
-            ));
+            return Err(PyValueError::new_err("an array has another form than the entries"));
         }
         if writable && buffer.readonly() {
             return Err(PyValueError::new_err("assignment destination is read-only"));
         }
-        Ok(Self {
-            buffer,
-            layout: Layout { shape, strides },
-        })
+        Ok(Self { buffer, layout: Layout { shape, strides } })
     }
 
     /// Shape and strides.
@@ -148,41 +132,20 @@ impl Encoded {
         format!("<Encoded: {} bytes>", self.0.len())
     }
 
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, pyo3::types::PyBytes>,))> {
-        Ok((
-            py.get_type::<pyo3::types::PyBytes>().into_any(),
-            (pyo3::types::PyBytes::new(py, &self.0),),
-        ))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (Bound<'py, PyBytes>,)) {
+        (py.get_type::<PyBytes>(), (PyBytes::new(py, &self.0),))
     }
 
     /// # Safety
     /// Called by Python only, with a view that it wants to be filled.
-    unsafe fn __getbuffer__(
-        slf: Bound<'_, Self>,
-        view: *mut ffi::Py_buffer,
-        flags: c_int,
-    ) -> PyResult<()> {
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let bytes = &slf.get().0;
         let length = bytes.len().cast_signed();
         // SAFETY: the vector is never changed, and lives as long as the object, which the view holds. A writable view
         // is refused because of the 1.
-        let result = unsafe {
-            ffi::PyBuffer_FillInfo(
-                view,
-                slf.as_ptr(),
-                bytes.as_ptr().cast_mut().cast(),
-                length,
-                1,
-                flags,
-            )
-        };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(PyErr::fetch(slf.py()))
-        }
+        let result =
+            unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), bytes.as_ptr().cast_mut().cast(), length, 1, flags) };
+        if result == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }
 }

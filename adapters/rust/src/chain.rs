@@ -30,10 +30,7 @@ impl Stage {
 
     fn decode(&self, contexts: &mut Contexts, input: &[u8], out: &mut Memory) -> Outcome<usize> {
         match self.exact {
-            Some(exact) => self
-                .kernel
-                .decode_exact(contexts, input, out.room(exact)?)
-                .map(|()| exact),
+            Some(exact) => self.kernel.decode_exact(contexts, input, out.room(exact)?).map(|()| exact),
             None => self.kernel.decode_growing(contexts, input, out, self.most),
         }
     }
@@ -59,12 +56,7 @@ pub fn decode<'a>(
     worker: &mut Worker,
     mut target: Option<&mut [u8]>,
 ) -> Outcome<Decoded<'a>> {
-    let Worker {
-        front,
-        back,
-        contexts,
-        ..
-    } = worker;
+    let Worker { front, back, contexts, .. } = worker;
     let mut whole = None;
     let mut range = 0..input.len();
     for (number, stage) in stages.iter().enumerate().rev() {
@@ -73,24 +65,15 @@ pub fn decode<'a>(
         let named = |fault: Box<Fault>| fault.by(&stage.name);
         if let Some(checksum) = stage.kernel.checksum() {
             let content = checksum.content(data).map_err(named)?;
-            range.start += if checksum.is_first() {
-                data.len() - content.len()
-            } else {
-                0
-            };
+            range.start += if checksum.is_first() { data.len() - content.len() } else { 0 };
             range.end = range.start + content.len();
             stage.check(content.len()).map_err(named)?;
             continue;
         }
         if number == 0
-            && let Some(target) = target
-                .take()
-                .filter(|target| Some(target.len()) == stage.exact)
+            && let Some(target) = target.take().filter(|target| Some(target.len()) == stage.exact)
         {
-            stage
-                .kernel
-                .decode_exact(contexts, data, target)
-                .map_err(named)?;
+            stage.kernel.decode_exact(contexts, data, target).map_err(named)?;
             return Ok(Decoded::Target);
         }
         let size = stage.decode(contexts, data, back).map_err(named)?;
@@ -98,22 +81,13 @@ pub fn decode<'a>(
         whole = Some(size);
         range = 0..size;
     }
-    Ok(if whole.is_none() {
-        Decoded::Input(&input[range])
-    } else {
-        Decoded::Front(range)
-    })
+    Ok(if whole.is_none() { Decoded::Input(&input[range]) } else { Decoded::Front(range) })
 }
 
 /// How many of the last stages only append a checksum.
 #[must_use]
 pub fn appending(stages: &[Stage]) -> usize {
-    let appends = |stage: &&Stage| {
-        stage
-            .kernel
-            .checksum()
-            .is_some_and(|checksum| !checksum.is_first())
-    };
+    let appends = |stage: &&Stage| stage.kernel.checksum().is_some_and(|checksum| !checksum.is_first());
     stages.iter().rev().take_while(appends).count()
 }
 
@@ -132,10 +106,7 @@ pub fn encode(
     let mut whole = None;
     for stage in making {
         let data = whole.map_or(input, |size| front.filled(size));
-        let size = stage
-            .kernel
-            .encode(contexts, data, back)
-            .map_err(|fault| fault.by(&stage.name))?;
+        let size = stage.kernel.encode(contexts, data, back).map_err(|fault| fault.by(&stage.name))?;
         std::mem::swap(front, back);
         whole = Some(size);
     }

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::entries::{Axis, Place, Steps};
+use crate::place::{Axis, Place, Steps};
 
 /// How an element is copied.
 #[derive(Clone, Copy, Debug)]
@@ -62,10 +62,7 @@ impl<const SIZE: usize> Mover for Plain<SIZE> {
     #[inline]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
         // SAFETY: arrays of bytes have no alignment.
-        unsafe {
-            to.cast::<[u8; SIZE]>()
-                .write(from.cast::<[u8; SIZE]>().read())
-        }
+        unsafe { to.cast::<[u8; SIZE]>().write(from.cast::<[u8; SIZE]>().read()) }
     }
 
     #[inline]
@@ -140,10 +137,7 @@ impl Mover for AnySwapped {
         for begin in (0..self.size).step_by(self.unit) {
             for byte in 0..self.unit.min(self.size - begin) {
                 // SAFETY: both are within the element.
-                unsafe {
-                    to.add(begin + self.unit - 1 - byte)
-                        .write(from.add(begin + byte).read())
-                }
+                unsafe { to.add(begin + self.unit - 1 - byte).write(from.add(begin + byte).read()) }
             }
         }
     }
@@ -186,15 +180,11 @@ impl<M: Mover> Walk<'_, M> {
         unsafe {
             match axes {
                 [] => self.1.one(from, to),
-                [axis] => self.line(axis, from, to),
+                [only] => self.line(only, from, to),
                 [outer, inner] if self.0.is_tiled => self.tiles(outer, inner, from, to),
                 [outer, rest @ ..] => {
                     for number in 0..outer.count {
-                        self.axes(
-                            rest,
-                            from.offset(self.at(outer.from, number)),
-                            to.offset(self.at(outer.to, number)),
-                        );
+                        self.axes(rest, from.offset(self.at(outer.from, number)), to.offset(self.at(outer.to, number)));
                     }
                 }
             }
@@ -215,23 +205,17 @@ impl<M: Mover> Walk<'_, M> {
         // SAFETY: each element that is named is one of the place.
         unsafe {
             match (axis.from, axis.to) {
-                (Steps::Even(from_step), Steps::Even(to_step))
-                    if from_step == size && to_step == size =>
-                {
+                (Steps::Even(from_step), Steps::Even(to_step)) if from_step == size && to_step == size => {
                     self.1.run(from, to, axis.count);
                 }
                 (Steps::Even(from_step), Steps::Even(to_step)) => {
                     for number in 0..axis.count.cast_signed() {
-                        self.1
-                            .one(from.offset(from_step * number), to.offset(to_step * number));
+                        self.1.one(from.offset(from_step * number), to.offset(to_step * number));
                     }
                 }
                 _ => {
                     for number in 0..axis.count {
-                        self.1.one(
-                            from.offset(self.at(axis.from, number)),
-                            to.offset(self.at(axis.to, number)),
-                        );
+                        self.1.one(from.offset(self.at(axis.from, number)), to.offset(self.at(axis.to, number)));
                     }
                 }
             }
@@ -243,14 +227,10 @@ impl<M: Mover> Walk<'_, M> {
         for first in (0..outer.count).step_by(TILE) {
             for second in (0..inner.count).step_by(TILE) {
                 for number in first..outer.count.min(first + TILE) {
-                    let part = Axis {
-                        count: TILE.min(inner.count - second),
-                        ..*inner
-                    };
+                    let part = Axis { count: TILE.min(inner.count - second), ..*inner };
                     // SAFETY: each element that is named is one of the place.
                     unsafe {
-                        let from =
-                            from.offset(self.at(outer.from, number) + self.at(inner.from, second));
+                        let from = from.offset(self.at(outer.from, number) + self.at(inner.from, second));
                         let to = to.offset(self.at(outer.to, number) + self.at(inner.to, second));
                         self.line(&part, from, to);
                     }

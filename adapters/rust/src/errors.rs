@@ -69,19 +69,15 @@ pub struct Fault {
 }
 
 /// The result of work on a chunk. Faults are rare and large, so they are boxed.
-pub type Outcome<T> = Result<T, Box<Fault>>;
+pub type Outcome<T> = Result<T, Failure>;
+
+/// A fault as it is handed on.
+pub type Failure = Box<Fault>;
 
 impl Fault {
     /// Make a fault of a kind.
     pub fn new(kind: Kind, message: impl Into<Cow<'static, str>>) -> Box<Self> {
-        Box::new(Self {
-            kind,
-            message: message.into(),
-            codec: None,
-            position: None,
-            expected: None,
-            found: None,
-        })
+        Box::new(Self { kind, message: message.into(), codec: None, position: None, expected: None, found: None })
     }
 
     /// Stored bytes do not decode.
@@ -90,31 +86,19 @@ impl Fault {
     }
 
     /// A number of bytes or elements is not what the chain allows.
-    pub fn length(
-        message: &'static str,
-        expected: impl Into<Detail>,
-        found: impl Into<Detail>,
-    ) -> Box<Self> {
+    pub fn length(message: &'static str, expected: impl Into<Detail>, found: impl Into<Detail>) -> Box<Self> {
         Self::new(Kind::Length, message).with(expected, found)
     }
 
     /// More bytes come out than the chain allows.
     #[must_use]
     pub fn too_many(most: usize) -> Box<Self> {
-        Self::length(
-            "decodes to too many bytes",
-            format!("at most {most}"),
-            "more".to_owned(),
-        )
+        Self::length("decodes to too many bytes", format!("at most {most}"), "more".to_owned())
     }
 
     /// Say what was expected and found.
     #[must_use]
-    pub fn with(
-        mut self: Box<Self>,
-        expected: impl Into<Detail>,
-        found: impl Into<Detail>,
-    ) -> Box<Self> {
+    pub fn with(mut self: Box<Self>, expected: impl Into<Detail>, found: impl Into<Detail>) -> Box<Self> {
         self.expected = Some(expected.into());
         self.found = Some(found.into());
         self
@@ -159,8 +143,6 @@ impl Fault {
                 None => {}
             }
         }
-        Ok(PyErr::from_value(
-            class.call((self.message,), Some(&details))?,
-        ))
+        Ok(PyErr::from_value(class.call((self.message,), Some(&details))?))
     }
 }

@@ -32,11 +32,7 @@ pub fn is_filled(memory: &[u8], element: &[u8], mask: Option<&[u8]>) -> bool {
         // The first element is the value, and each other element equals the one before it.
         None => memory[..size] == *element && memory[size..] == memory[..memory.len() - size],
         Some(mask) => memory.chunks_exact(size).all(|found| {
-            found
-                .iter()
-                .zip(element)
-                .zip(mask)
-                .all(|((found, wanted), mask)| (found ^ wanted) & mask == 0)
+            found.iter().zip(element).zip(mask).all(|((found, wanted), mask)| (found ^ wanted) & mask == 0)
         }),
     }
 }

@@ -1,8 +1,8 @@
 //! The native half of `chunkwright_rust`: whole batches of chunks, decoded and encoded without the GIL.
 //!
 //! From the outside in: [`program`] is the Python class that a run of codecs is compiled to; [`batch`] shares the
-//! chunks of one call among threads of [`pool`]; [`entries`] turns a selection into axes, along which [`copy`] moves
-//! elements; [`kernels`] has one module per codec. [`buffers`] is the only module that takes memory from Python
+//! chunks of one call among threads of [`pool`]; [`entries`] and [`place`] turn a selection into axes, along which
+//! [`copy`] moves elements; [`kernels`] has one module per codec. [`buffers`] is the only module that takes memory from Python
 //! and [`errors`] the only one that makes Python exceptions.
 //!
 //! `unsafe` is denied except in modules that say so at their top. Every chunk runs under `catch_unwind`, and no
@@ -18,6 +18,7 @@ pub mod entries;
 pub mod errors;
 pub mod fill;
 pub mod kernels;
+pub mod place;
 pub mod pool;
 pub mod program;
 pub mod read;

@@ -87,13 +87,7 @@ fn pool() -> &'static Pool {
 impl Pool {
     fn new(process: u32) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self {
-            process,
-            most: cores - 1,
-            state: Mutex::default(),
-            posted: Condvar::new(),
-            left: Condvar::new(),
-        }
+        Self { process, most: cores - 1, state: Mutex::default(), posted: Condvar::new(), left: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -109,10 +103,7 @@ impl Pool {
             invited: AtomicUsize::new(helpers.min(self.most)),
             running: AtomicUsize::new(0),
         });
-        let withdraw = Withdraw {
-            pool: self,
-            job: &job,
-        };
+        let withdraw = Withdraw { pool: self, job: &job };
         self.post(&job);
         work();
         drop(withdraw);
@@ -124,9 +115,7 @@ impl Pool {
             return;
         }
         let mut state = self.lock();
-        let missing = invited
-            .saturating_sub(state.idle)
-            .min(self.most - state.threads);
+        let missing = invited.saturating_sub(state.idle).min(self.most - state.threads);
         for _ in 0..missing {
             let named = thread::Builder::new().name("chunkwright".to_owned());
             if named.spawn(|| self.help()).is_ok() {
@@ -145,10 +134,7 @@ impl Pool {
         loop {
             let Some(job) = state.jobs.front().cloned() else {
                 state.idle += 1;
-                state = self
-                    .posted
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                state = self.posted.wait(state).unwrap_or_else(PoisonError::into_inner);
                 state.idle -= 1;
                 continue;
             };
@@ -179,11 +165,7 @@ impl Drop for Withdraw<'_> {
         let mut state = self.pool.lock();
         state.jobs.retain(|job| !Arc::ptr_eq(job, self.job));
         while self.job.running.load(Ordering::Relaxed) > 0 {
-            state = self
-                .pool
-                .left
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.pool.left.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `Program`: what a run of codecs is compiled to, and the calls that Python makes with it.
 
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
@@ -45,8 +47,7 @@ impl Chunk {
         let mut strides = vec![0; shape.len()];
         let mut nbytes = fill.len().cast_signed();
         let mut seen = vec![false; shape.len()];
-        if order.len() != shape.len() || mask.as_ref().is_some_and(|mask| mask.len() != fill.len())
-        {
+        if order.len() != shape.len() || mask.as_ref().is_some_and(|mask| mask.len() != fill.len()) {
             return Err(wrong("order, mask and shape do not belong together"));
         }
         for axis in order.iter().rev().copied() {
@@ -60,25 +61,14 @@ impl Chunk {
                 .ok_or_else(|| wrong("a chunk is too large to address"))?;
         }
         let count = shape.iter().product();
-        Ok(Self {
-            layout: Layout { shape, strides },
-            count,
-            nbytes: nbytes.unsigned_abs(),
-            fill,
-            mask,
-            stages,
-        })
+        Ok(Self { layout: Layout { shape, strides }, count, nbytes: nbytes.unsigned_abs(), fill, mask, stages })
     }
 
     /// The bytes of a decoded chunk, None when they are where they belong already.
     ///
     /// # Errors
     /// When they are too few or too many.
-    pub fn array<'a>(
-        &self,
-        decoded: &Decoded<'a>,
-        worker: &'a Worker,
-    ) -> Outcome<Option<&'a [u8]>> {
+    pub fn array<'a>(&self, decoded: &Decoded<'a>, worker: &'a Worker) -> Outcome<Option<&'a [u8]>> {
         let data = match decoded {
             Decoded::Input(data) => data,
             Decoded::Front(range) => &worker.front.filled(range.end)[range.clone()],
@@ -103,20 +93,10 @@ type Step = (String, String, HashMap<String, i64>, Option<usize>, usize);
 type PyRuns<'py> = Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 
 /// Columns of encoded chunks as Python gives them: owners, source, offset, length.
-type PyBuffers<'py> = (
-    Vec<Bound<'py, PyAny>>,
-    Bound<'py, PyAny>,
-    Bound<'py, PyAny>,
-    Bound<'py, PyAny>,
-);
+type PyBuffers<'py> = (Vec<Bound<'py, PyAny>>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Columns of entries as Python gives them: the six columns, axes, lists, out lists.
-type PyEntries<'py> = (
-    Bound<'py, PyTuple>,
-    Vec<isize>,
-    Vec<PyRuns<'py>>,
-    Vec<PyRuns<'py>>,
-);
+type PyEntries<'py> = (Bound<'py, PyTuple>, Vec<isize>, Vec<PyRuns<'py>>, Vec<PyRuns<'py>>);
 
 #[pymethods]
 impl Program {
@@ -133,12 +113,7 @@ impl Program {
             .into_iter()
             .map(|(name, kernel, options, exact, most)| {
                 let kernel = Kernel::new(&kernel, &options).map_err(|fault| fault.by(&name))?;
-                Ok(Stage {
-                    name,
-                    kernel,
-                    exact,
-                    most,
-                })
+                Ok(Stage { name, kernel, exact, most })
             })
             .collect();
         let chunk = stages.and_then(|stages| Chunk::new(shape, &order, fill, mask, stages));
@@ -146,6 +121,7 @@ impl Program {
     }
 
     /// Decode chunks and put the entries' elements into an array.
+    #[allow(clippy::too_many_arguments, reason = "Python hands over columns, not objects")]
     #[pyo3(signature = (buffers, entries, out, unit, fill, max_workers))]
     fn decode_into(
         &self,
@@ -159,23 +135,15 @@ impl Program {
     ) -> PyResult<()> {
         let element = self.element(py, unit)?;
         if fill.len() != element.size {
-            return Err(
-                Fault::new(Kind::Configuration, "the fill value has the wrong size").into_error(py),
-            );
+            return Err(Fault::new(Kind::Configuration, "the fill value has the wrong size").into_error(py));
         }
         let (rows, columns) = (Rows::get(&buffers)?, Columns::get(&entries)?);
         let out = Array::get(out, columns.out_ndim(), element.size, true)?;
         py.detach(|| {
-            let (inputs, entries) = (rows.inputs(), columns.entries()?);
+            let (inputs, entries) = (rows.inputs(), columns.entries());
             self.check(&entries)?;
-            let reading = Reading {
-                chunk: &self.0,
-                inputs: &inputs,
-                entries: &entries,
-                out: &out,
-                element,
-                fill: &fill,
-            };
+            let reading =
+                Reading { chunk: &self.0, inputs: &inputs, entries: &entries, out: &out, element, fill: &fill };
             reading.run(max_workers)
         })
         .map_err(|fault| fault.into_error(py))
@@ -211,6 +179,7 @@ impl Program {
     }
 
     /// Gather chunks from an array and encode them.
+    #[allow(clippy::too_many_arguments, reason = "Python hands over columns, not objects")]
     #[pyo3(signature = (source, entries, base, units, keep_empty, max_workers))]
     fn encode_from<'py>(
         &self,
@@ -227,19 +196,10 @@ impl Program {
         let source = Array::get(source, columns.out_ndim(), element.size, false)?;
         let base = self.arrays(&base, false)?;
         let made = py.detach(|| {
-            let entries = columns.entries()?;
+            let entries = columns.entries();
             self.check(&entries)?;
             let (chunk, source, base) = (&self.0, &source, base.as_slice());
-            Writing {
-                chunk,
-                source,
-                entries: &entries,
-                base,
-                element,
-                base_element,
-                keep_empty,
-            }
-            .run(max_workers)
+            Writing { chunk, source, entries: &entries, base, element, base_element, keep_empty }.run(max_workers)
         });
         encoded(py, made)
     }
@@ -310,24 +270,15 @@ impl Program {
     fn element(&self, py: Python<'_>, unit: usize) -> PyResult<Element> {
         let size = self.0.fill.len();
         if size == 0 || unit == 0 || !size.is_multiple_of(unit) {
-            return Err(
-                Fault::new(Kind::Configuration, "an element cannot be copied").into_error(py),
-            );
+            return Err(Fault::new(Kind::Configuration, "an element cannot be copied").into_error(py));
         }
         Ok(Element { size, unit })
     }
 
-    fn arrays(
-        &self,
-        arrays: &[Option<Bound<'_, PyAny>>],
-        writable: bool,
-    ) -> PyResult<Vec<Option<Array>>> {
+    fn arrays(&self, arrays: &[Option<Bound<'_, PyAny>>], writable: bool) -> PyResult<Vec<Option<Array>>> {
         let (ndim, size) = (self.0.layout.shape.len(), self.0.fill.len());
         let get = |array: &Option<Bound<'_, PyAny>>| {
-            array
-                .as_ref()
-                .map(|array| Array::get(array, ndim, size, writable))
-                .transpose()
+            array.as_ref().map(|array| Array::get(array, ndim, size, writable)).transpose()
         };
         arrays.iter().map(get).collect()
     }
@@ -336,24 +287,15 @@ impl Program {
         if entries.axes.len() == self.0.layout.shape.len() {
             return Ok(());
         }
-        Err(Fault::new(
-            Kind::Plan,
-            "entries have another number of axes than chunks",
-        ))
+        Err(Fault::new(Kind::Plan, "entries have another number of axes than chunks"))
     }
 }
 
 /// Give what was made to Python.
 fn encoded(py: Python<'_>, made: Outcome<Vec<Option<Vec<u8>>>>) -> PyResult<Bound<'_, PyList>> {
     let made = made.map_err(|fault| fault.into_error(py))?;
-    let items: PyResult<Vec<Option<Py<Encoded>>>> = made
-        .into_iter()
-        .map(|bytes| {
-            bytes
-                .map(|bytes| Py::new(py, Encoded::new(bytes)))
-                .transpose()
-        })
-        .collect();
+    let items: PyResult<Vec<Option<Py<Encoded>>>> =
+        made.into_iter().map(|bytes| bytes.map(|bytes| Py::new(py, Encoded::new(bytes))).transpose()).collect();
     PyList::new(py, items?)
 }
 
@@ -387,7 +329,7 @@ impl Rows {
 
 /// Borrowed columns of entries.
 struct Columns {
-    columns: [Column; 6],
+    numbers: [Column; 6],
     axes: Vec<Option<usize>>,
     lists: Vec<Option<[Column; 2]>>,
     out_lists: Vec<Option<[Column; 2]>>,
@@ -397,23 +339,11 @@ impl Columns {
     fn get((columns, axes, lists, out_lists): &PyEntries<'_>) -> PyResult<Self> {
         let column = |number| Column::get(&columns.get_item(number)?);
         let runs = |runs: &PyRuns<'_>| {
-            runs.as_ref()
-                .map(|(values, offsets)| Ok([Column::get(values)?, Column::get(offsets)?]))
-                .transpose()
+            runs.as_ref().map(|(values, offsets)| Ok([Column::get(values)?, Column::get(offsets)?])).transpose()
         };
         Ok(Self {
-            columns: [
-                column(0)?,
-                column(1)?,
-                column(2)?,
-                column(3)?,
-                column(4)?,
-                column(5)?,
-            ],
-            axes: axes
-                .iter()
-                .map(|axis| usize::try_from(*axis).ok())
-                .collect(),
+            numbers: [column(0)?, column(1)?, column(2)?, column(3)?, column(4)?, column(5)?],
+            axes: axes.iter().map(|axis| usize::try_from(*axis).ok()).collect(),
             lists: lists.iter().map(runs).collect::<PyResult<_>>()?,
             out_lists: out_lists.iter().map(runs).collect::<PyResult<_>>()?,
         })
@@ -423,36 +353,14 @@ impl Columns {
         self.out_lists.len()
     }
 
-    fn entries(&self) -> Outcome<Entries<'_>> {
-        let [chunk, start, count, step, out_start, out_step] =
-            self.columns.each_ref().map(Column::as_slice);
-        let lists = self
-            .lists
-            .iter()
-            .map(|runs| runs.as_ref().map(list))
-            .collect();
-        let out_lists = self
-            .out_lists
-            .iter()
-            .map(|runs| runs.as_ref().map(list))
-            .collect();
-        Ok(Entries {
-            chunk,
-            start,
-            count,
-            step,
-            out_start,
-            out_step,
-            axes: self.axes.clone(),
-            lists,
-            out_lists,
-        })
+    fn entries(&self) -> Entries<'_> {
+        let [chunk, start, count, step, out_start, out_step] = self.numbers.each_ref().map(Column::as_slice);
+        let lists = self.lists.iter().map(|runs| runs.as_ref().map(list)).collect();
+        let out_lists = self.out_lists.iter().map(|runs| runs.as_ref().map(list)).collect();
+        Entries { chunk, start, count, step, out_start, out_step, axes: self.axes.clone(), lists, out_lists }
     }
 }
 
 fn list([values, offsets]: &[Column; 2]) -> List<'_> {
-    List {
-        values: values.as_slice(),
-        offsets: offsets.as_slice(),
-    }
+    List { values: values.as_slice(), offsets: offsets.as_slice() }
 }

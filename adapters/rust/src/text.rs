@@ -48,28 +48,20 @@ pub fn decode<'a>(
     max_workers: Option<usize>,
 ) -> Outcome<Vec<Option<Items<'a>>>> {
     inputs.check()?;
-    let results: Mutex<Vec<Option<Items<'a>>>> =
-        Mutex::new((0..inputs.len()).map(|_| None).collect());
-    each(
-        inputs.len(),
-        count.saturating_mul(16),
-        max_workers,
-        |number, worker| {
-            let Some(input) = inputs.row(number)? else {
-                return Ok(());
-            };
-            let bytes = match decode_stages(&chunk.stages, input, worker, None)? {
-                Decoded::Input(bytes) => Cow::Borrowed(bytes),
-                Decoded::Front(range) => Cow::Owned(worker.front.filled(range.end)[range].to_vec()),
-                Decoded::Target => Cow::Borrowed(&[][..]),
-            };
-            let ranges =
-                split(&bytes, count, format.is_text).map_err(|fault| fault.by(format.codec))?;
-            results.lock().unwrap_or_else(PoisonError::into_inner)[number] =
-                Some(Items { bytes, ranges });
-            Ok(())
-        },
-    )?;
+    let results: Mutex<Vec<Option<Items<'a>>>> = Mutex::new((0..inputs.len()).map(|_| None).collect());
+    each(inputs.len(), count.saturating_mul(16), max_workers, |number, worker| {
+        let Some(input) = inputs.row(number)? else {
+            return Ok(());
+        };
+        let bytes = match decode_stages(&chunk.stages, input, worker, None)? {
+            Decoded::Input(bytes) => Cow::Borrowed(bytes),
+            Decoded::Front(range) => Cow::Owned(worker.front.filled(range.end)[range].to_vec()),
+            Decoded::Target => Cow::Borrowed(&[][..]),
+        };
+        let ranges = split(&bytes, count, format.is_text).map_err(|fault| fault.by(format.codec))?;
+        results.lock().unwrap_or_else(PoisonError::into_inner)[number] = Some(Items { bytes, ranges });
+        Ok(())
+    })?;
     Ok(results.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -88,12 +80,9 @@ fn split(bytes: &[u8], count: usize, is_text: bool) -> Outcome<Vec<Range<usize>>
     let mut ranges = Vec::with_capacity(count);
     let mut begin = COUNT;
     for _ in 0..count {
-        let length =
-            number(bytes, begin).ok_or_else(|| Fault::corrupt("the elements end early"))?;
+        let length = number(bytes, begin).ok_or_else(|| Fault::corrupt("the elements end early"))?;
         let range = begin + COUNT..begin + COUNT + length;
-        let element = bytes
-            .get(range.clone())
-            .ok_or_else(|| Fault::corrupt("the elements end early"))?;
+        let element = bytes.get(range.clone()).ok_or_else(|| Fault::corrupt("the elements end early"))?;
         if is_text && std::str::from_utf8(element).is_err() {
             return Err(Fault::corrupt("an element is not UTF-8"));
         }
@@ -112,28 +101,17 @@ fn number(bytes: &[u8], begin: usize) -> Option<usize> {
 ///
 /// # Errors
 /// When there is no memory for them.
-pub fn lists<'py>(
-    py: Python<'py>,
-    chunks: &[Option<Items<'_>>],
-    is_text: bool,
-) -> PyResult<Bound<'py, PyList>> {
+pub fn lists<'py>(py: Python<'py>, chunks: &[Option<Items<'_>>], is_text: bool) -> PyResult<Bound<'py, PyList>> {
     let list = |items: &Items<'_>| {
         let elements = items.ranges.iter().map(|range| &items.bytes[range.clone()]);
         if is_text {
             // They were checked; `from_utf8` is the safe way to say so.
-            PyList::new(
-                py,
-                elements
-                    .map(|element| PyString::new(py, std::str::from_utf8(element).unwrap_or(""))),
-            )
+            PyList::new(py, elements.map(|element| PyString::new(py, std::str::from_utf8(element).unwrap_or(""))))
         } else {
             PyList::new(py, elements.map(|element| PyBytes::new(py, element)))
         }
     };
-    let lists: PyResult<Vec<_>> = chunks
-        .iter()
-        .map(|items| items.as_ref().map(list).transpose())
-        .collect();
+    let lists: PyResult<Vec<_>> = chunks.iter().map(|items| items.as_ref().map(list).transpose()).collect();
     PyList::new(py, lists?)
 }
 
@@ -142,15 +120,7 @@ pub fn lists<'py>(
 /// # Errors
 /// When an element is something else, or text that UTF-8 cannot hold.
 pub fn pack(chunks: &[Option<Bound<'_, PyList>>], is_text: bool) -> PyResult<Vec<Option<Vec<u8>>>> {
-    chunks
-        .iter()
-        .map(|chunk| {
-            chunk
-                .as_ref()
-                .map(|list| pack_one(list, is_text))
-                .transpose()
-        })
-        .collect()
+    chunks.iter().map(|chunk| chunk.as_ref().map(|list| pack_one(list, is_text)).transpose()).collect()
 }
 
 fn pack_one(list: &Bound<'_, PyList>, is_text: bool) -> PyResult<Vec<u8>> {
@@ -166,10 +136,7 @@ fn pack_one(list: &Bound<'_, PyList>, is_text: bool) -> PyResult<Vec<u8>> {
             push(&mut packed, 0, &[])?;
         } else {
             let expected = if is_text { "str" } else { "bytes" };
-            return Err(PyTypeError::new_err(format!(
-                "expected {expected}, got {}",
-                item.get_type().name()?
-            )));
+            return Err(PyTypeError::new_err(format!("expected {expected}, got {}", item.get_type().name()?)));
         }
     }
     Ok(packed)
@@ -185,25 +152,13 @@ fn push(packed: &mut Vec<u8>, count: usize, bytes: &[u8]) -> PyResult<()> {
 ///
 /// # Errors
 /// The fault of the first chunk that has one.
-pub fn encode(
-    chunk: &Chunk,
-    packed: &[Option<Vec<u8>>],
-    max_workers: Option<usize>,
-) -> Outcome<Vec<Option<Vec<u8>>>> {
+pub fn encode(chunk: &Chunk, packed: &[Option<Vec<u8>>], max_workers: Option<usize>) -> Outcome<Vec<Option<Vec<u8>>>> {
     let results = Results::new(packed.len());
     let bytes = packed.iter().flatten().map(Vec::len).max().unwrap_or(0);
     each(packed.len(), bytes, max_workers, |number, worker| {
         if let Some(data) = &packed[number] {
-            let Worker {
-                front,
-                back,
-                contexts,
-                ..
-            } = worker;
-            results.set(
-                number,
-                encode_stages(&chunk.stages, data, front, back, contexts)?,
-            );
+            let Worker { front, back, contexts, .. } = worker;
+            results.set(number, encode_stages(&chunk.stages, data, front, back, contexts)?);
         }
         Ok(())
     })?;
@@ -218,21 +173,9 @@ mod tests {
     #[test]
     fn counts_and_lengths_are_checked() {
         let two = [2, 0, 0, 0, 1, 0, 0, 0, b'a', 0, 0, 0, 0];
-        assert_eq!(
-            split(&two, 2, true).map_err(|fault| fault.kind),
-            Ok(vec![8..9, 13..13])
-        );
-        assert_eq!(
-            split(&two, 3, true).map_err(|fault| fault.kind),
-            Err(Kind::Length)
-        );
-        assert_eq!(
-            split(&two[..11], 2, true).map_err(|fault| fault.kind),
-            Err(Kind::Corrupt)
-        );
-        assert_eq!(
-            split(&[255; 12], u32::MAX as usize, false).map_err(|fault| fault.kind),
-            Err(Kind::Corrupt)
-        );
+        assert_eq!(split(&two, 2, true).map_err(|fault| fault.kind), Ok(vec![8..9, 13..13]));
+        assert_eq!(split(&two, 3, true).map_err(|fault| fault.kind), Err(Kind::Length));
+        assert_eq!(split(&two[..11], 2, true).map_err(|fault| fault.kind), Err(Kind::Corrupt));
+        assert_eq!(split(&[255; 12], u32::MAX as usize, false).map_err(|fault| fault.kind), Err(Kind::Corrupt));
     }
 }

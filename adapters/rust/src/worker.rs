@@ -52,7 +52,8 @@ pub fn zeroed(length: usize) -> Outcome<Vec<u8>> {
         if pointer.is_null() {
             return Err(unavailable().with(length, "less".to_owned()));
         }
-        Ok(Vec::from_raw_parts(pointer, length, length))
+        let (filled, capacity) = (length, length);
+        Ok(Vec::from_raw_parts(pointer, filled, capacity))
     }
 }
 
@@ -68,7 +69,7 @@ pub struct Worker {
     /// Contexts of codec libraries.
     pub contexts: Contexts,
     /// Axes of the entry that is being copied.
-    pub place: crate::entries::Place,
+    pub place: crate::place::Place,
 }
 
 thread_local! {

@@ -8,10 +8,11 @@ use crate::batch::{Inputs, Results, each};
 use crate::buffers::Array;
 use crate::chain::{append, appending, encode};
 use crate::copy::{Element, copy};
-use crate::entries::{Direction, Entries, Place};
+use crate::entries::Entries;
 use crate::errors::{Fault, Kind, Outcome};
 use crate::fill::{fill, is_filled};
 use crate::kernels::CHECKSUM;
+use crate::place::{Direction, Place};
 use crate::program::Chunk;
 use crate::worker::{Memory, Worker, zeroed};
 
@@ -77,25 +78,15 @@ impl Writing<'_> {
             self.find(rows.start, place)?;
             if self.element.unit == 1 && place.is_contiguous(self.chunk.count, self.element.size) {
                 // SAFETY: `find` checked that the elements of the place are within the array; they are neighbours.
-                let source = unsafe {
-                    std::slice::from_raw_parts(
-                        self.source.pointer().offset(place.out),
-                        self.chunk.nbytes,
-                    )
-                };
-                return self
-                    .chunk
-                    .encode(Gathered::Source(source), worker, self.keep_empty);
+                let source =
+                    unsafe { std::slice::from_raw_parts(self.source.pointer().offset(place.out), self.chunk.nbytes) };
+                return self.chunk.encode(Gathered::Source(source), worker, self.keep_empty);
             }
         }
-        let base = if single {
-            None
-        } else {
-            self.base[number].as_ref()
-        };
+        let base = if single { None } else { self.base[number].as_ref() };
         self.chunk.gather(worker, self.keep_empty, |memory| {
             if let Some(base) = base {
-                self.from_base(base, memory)?;
+                self.put_base(base, memory)?;
             } else if !single {
                 fill(memory, &self.chunk.fill);
             }
@@ -104,10 +95,7 @@ impl Writing<'_> {
                 // SAFETY: `find` checked that the elements of the place are within both arrays; the memory is that of a
                 // whole chunk, and ours.
                 unsafe {
-                    let (from, to) = (
-                        self.source.pointer().offset(place.out),
-                        memory.as_mut_ptr().offset(place.chunk),
-                    );
+                    let (from, to) = (self.source.pointer().offset(place.out), memory.as_mut_ptr().offset(place.chunk));
                     copy(place, self.element, from, to);
                 }
             }
@@ -116,23 +104,11 @@ impl Writing<'_> {
     }
 
     fn find(&self, row: usize, place: &mut Place) -> Outcome<()> {
-        place.find(
-            self.entries,
-            row,
-            &self.chunk.layout,
-            self.source.layout(),
-            Direction::Gather,
-        )
+        place.find(self.entries, row, &self.chunk.layout, self.source.layout(), Direction::Gather)
     }
 
-    fn from_base(&self, base: &Array, memory: &mut [u8]) -> Outcome<()> {
-        gather_whole(
-            self.chunk,
-            base,
-            self.base_element,
-            &mut Place::default(),
-            memory,
-        )
+    fn put_base(&self, base: &Array, memory: &mut [u8]) -> Outcome<()> {
+        gather_whole(self.chunk, base, self.base_element, &mut Place::default(), memory)
     }
 }
 
@@ -152,9 +128,7 @@ pub fn encode_each(
             return Ok(());
         };
         let mut place = std::mem::take(&mut worker.place);
-        let made = chunk.gather(worker, true, |memory| {
-            gather_whole(chunk, array, element, &mut place, memory)
-        });
+        let made = chunk.gather(worker, true, |memory| gather_whole(chunk, array, element, &mut place, memory));
         worker.place = place;
         if let Some(made) = made? {
             results.set(number, made);
@@ -168,27 +142,13 @@ pub fn encode_each(
 ///
 /// # Errors
 /// The fault of the first row that has one.
-pub fn encode_bytes(
-    chunk: &Chunk,
-    inputs: &Inputs<'_>,
-    max_workers: Option<usize>,
-) -> Outcome<Vec<Option<Vec<u8>>>> {
+pub fn encode_bytes(chunk: &Chunk, inputs: &Inputs<'_>, max_workers: Option<usize>) -> Outcome<Vec<Option<Vec<u8>>>> {
     inputs.check()?;
     let results = Results::new(inputs.len());
-    let bytes = inputs
-        .owners
-        .iter()
-        .map(|owner| owner.len())
-        .max()
-        .unwrap_or(0);
+    let bytes = inputs.owners.iter().map(|owner| owner.len()).max().unwrap_or(0);
     each(inputs.len(), bytes, max_workers, |number, worker| {
         if let Some(input) = inputs.row(number)? {
-            let Worker {
-                front,
-                back,
-                contexts,
-                ..
-            } = worker;
+            let Worker { front, back, contexts, .. } = worker;
             results.set(number, encode(&chunk.stages, input, front, back, contexts)?);
         }
         Ok(())
@@ -196,18 +156,9 @@ pub fn encode_bytes(
     Ok(results.into_inner())
 }
 
-fn gather_whole(
-    chunk: &Chunk,
-    array: &Array,
-    element: Element,
-    place: &mut Place,
-    memory: &mut [u8],
-) -> Outcome<()> {
+fn gather_whole(chunk: &Chunk, array: &Array, element: Element, place: &mut Place, memory: &mut [u8]) -> Outcome<()> {
     if array.layout().shape != chunk.layout.shape {
-        let (expected, found) = (
-            format!("{:?}", chunk.layout.shape),
-            format!("{:?}", array.layout().shape),
-        );
+        let (expected, found) = (format!("{:?}", chunk.layout.shape), format!("{:?}", array.layout().shape));
         return Err(Fault::new(Kind::Configuration, "wrong shape of a chunk").with(expected, found));
     }
     place.whole(&chunk.layout, array.layout(), Direction::Gather);
@@ -235,19 +186,8 @@ impl Chunk {
         self.encode(Gathered::Chunk, worker, keep_empty)
     }
 
-    fn encode(
-        &self,
-        gathered: Gathered<'_>,
-        worker: &mut Worker,
-        keep_empty: bool,
-    ) -> Outcome<Option<Vec<u8>>> {
-        let Worker {
-            front,
-            back,
-            chunk,
-            contexts,
-            ..
-        } = worker;
+    fn encode(&self, gathered: Gathered<'_>, worker: &mut Worker, keep_empty: bool) -> Outcome<Option<Vec<u8>>> {
+        let Worker { front, back, chunk, contexts, .. } = worker;
         let data = match &gathered {
             Gathered::Source(data) => data,
             Gathered::Made(data) => data.as_slice(),

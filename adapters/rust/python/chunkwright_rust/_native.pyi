@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ("Encoded", "Program", "threads", "version")
+__all__ = ["Encoded", "Program", "threads", "version"]
 
 type _Column = NDArray[np.int64]
 type _Runs = tuple[_Column, _Column] | None

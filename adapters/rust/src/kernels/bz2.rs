@@ -16,9 +16,7 @@ pub struct Bz2 {
 impl Bz2 {
     /// Make the codec.
     pub fn new(level: i64) -> Self {
-        Self {
-            level: u32::try_from(level).unwrap_or(1).clamp(1, 9),
-        }
+        Self { level: u32::try_from(level).unwrap_or(1).clamp(1, 9) }
     }
 
     /// Encode as one stream.
@@ -28,12 +26,12 @@ impl Bz2 {
         let mut stream = Compress::new(Compression::new(self.level), 0);
         let mut begin = 0;
         loop {
-            let written = usize::try_from(stream.total_out()).unwrap_or(usize::MAX);
+            let written = size(stream.total_out());
             let status = stream.compress(&input[begin..], &mut out[written..], Action::Finish);
-            begin = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
+            begin = size(stream.total_in());
             match status {
                 Ok(Status::StreamEnd) => {
-                    return Ok(usize::try_from(stream.total_out()).unwrap_or(usize::MAX));
+                    return Ok(size(stream.total_out()));
                 }
                 Ok(Status::FinishOk) if written < out.len() => {}
                 _ => return Err(Fault::new(Kind::Configuration, "cannot be encoded")),
@@ -71,31 +69,23 @@ fn one(input: &[u8], out: &mut [u8]) -> Result<Option<(usize, usize)>, Broken> {
     // Room for one byte more than there may be: with it, a stream that fits is also seen to end.
     let mut beyond = [0];
     loop {
-        let read = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
-        let written = usize::try_from(stream.total_out()).unwrap_or(usize::MAX);
-        let room = if written < out.len() {
-            &mut out[written..]
-        } else {
-            &mut beyond
-        };
+        let (read, written) = (size(stream.total_in()), size(stream.total_out()));
+        let room = if written < out.len() { &mut out[written..] } else { &mut beyond };
         let status = stream.decompress(&input[read..], room);
-        let (now_read, now_written) = (stream.total_in(), stream.total_out());
-        if now_written > out.len() as u64 {
+        let (now_read, now_written) = (size(stream.total_in()), size(stream.total_out()));
+        if now_written > out.len() {
             return Ok(None);
         }
         match status {
-            Ok(Status::StreamEnd) => {
-                let sizes = (usize::try_from(now_read), usize::try_from(now_written));
-                return Ok(Some((
-                    sizes.0.unwrap_or(usize::MAX),
-                    sizes.1.unwrap_or(usize::MAX),
-                )));
-            }
-            Ok(_) if now_read as usize == input.len() && now_written as usize == written => {
-                return Err(Broken::Early);
-            }
+            Ok(Status::StreamEnd) => return Ok(Some((now_read, now_written))),
+            Ok(_) if now_read == input.len() && now_written == written => return Err(Broken::Early),
             Ok(_) => {}
             Err(_) => return Err(Broken::Data),
         }
     }
+}
+
+/// A number of bytes in memory.
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }

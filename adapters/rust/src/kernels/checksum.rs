@@ -33,25 +33,26 @@ pub struct Checksum {
 
 impl Checksum {
     /// Make the codec.
+    #[must_use]
     pub fn new(sum: Sum, start: bool) -> Self {
         Self { sum, start }
     }
 
     /// Whether it comes before the content.
+    #[must_use]
     pub fn is_first(&self) -> bool {
         self.start
     }
 
     /// Compute the checksum of some content.
+    #[must_use]
     pub fn of(&self, content: &[u8]) -> [u8; SIZE] {
         let sum = match self.sum {
             Sum::Crc32c => crc32c::crc32c(content),
             // SAFETY: pointer and length are those of the slice.
             Sum::Crc32 => unsafe { libdeflate_crc32(0, content.as_ptr().cast(), content.len()) },
             // SAFETY: pointer and length are those of the slice.
-            Sum::Adler32 => unsafe {
-                libdeflate_adler32(1, content.as_ptr().cast(), content.len())
-            },
+            Sum::Adler32 => unsafe { libdeflate_adler32(1, content.as_ptr().cast(), content.len()) },
             Sum::Fletcher32 => fletcher32(content),
         };
         sum.to_le_bytes()
@@ -63,21 +64,12 @@ impl Checksum {
     /// When the checksum is wrong, or there is none.
     pub fn content<'a>(&self, input: &'a [u8]) -> Outcome<&'a [u8]> {
         let parts = if self.start {
-            input
-                .split_first_chunk()
-                .map(|(stored, content)| (content, *stored))
+            input.split_first_chunk().map(|(stored, content)| (content, *stored))
         } else {
-            input
-                .split_last_chunk()
-                .map(|(content, stored)| (content, *stored))
+            input.split_last_chunk().map(|(content, stored)| (content, *stored))
         };
-        let (content, stored): (&[u8], [u8; SIZE]) = parts.ok_or_else(|| {
-            Fault::length(
-                "no room for a checksum",
-                format!("at least {SIZE}"),
-                input.len(),
-            )
-        })?;
+        let (content, stored): (&[u8], [u8; SIZE]) =
+            parts.ok_or_else(|| Fault::length("no room for a checksum", format!("at least {SIZE}"), input.len()))?;
         let computed = self.of(content);
         if computed == stored {
             return Ok(content);
@@ -87,13 +79,12 @@ impl Checksum {
     }
 
     /// Put checksum and content together.
+    ///
+    /// # Errors
+    /// When there is not so much memory.
     pub fn encode(&self, input: &[u8], out: &mut Memory) -> Outcome<usize> {
         let out = out.room(input.len() + SIZE)?;
-        let (content, sum) = if self.start {
-            (SIZE, 0)
-        } else {
-            (0, input.len())
-        };
+        let (content, sum) = if self.start { (SIZE, 0) } else { (0, input.len()) };
         out[content..content + input.len()].copy_from_slice(input);
         out[sum..sum + SIZE].copy_from_slice(&self.of(input));
         Ok(input.len() + SIZE)

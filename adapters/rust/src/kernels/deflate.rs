@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use libdeflate_sys as ffi;
 
 use super::Written;
-use crate::errors::{Fault, Kind, Outcome};
+use crate::errors::{Failure, Fault, Kind, Outcome};
 use crate::worker::Memory;
 
 /// zlib's default level, which -1 stands for.
@@ -68,36 +68,24 @@ impl Contexts {
     }
 
     fn compressor(&mut self, level: i32) -> Outcome<&mut Compressor> {
-        if self
-            .compressor
-            .as_ref()
-            .is_none_or(|(kept, _)| *kept != level)
-        {
+        if self.compressor.as_ref().is_none_or(|(kept, _)| *kept != level) {
             // SAFETY: the function has no requirements; null (no memory, or no such level) is checked.
             let made = unsafe { ffi::libdeflate_alloc_compressor(level) };
             self.compressor = NonNull::new(made).map(|pointer| (level, Compressor(pointer)));
         }
-        self.compressor
-            .as_mut()
-            .map(|(_, compressor)| compressor)
-            .ok_or_else(no_context)
+        self.compressor.as_mut().map(|(_, compressor)| compressor).ok_or_else(no_context)
     }
 }
 
-fn no_context() -> Box<Fault> {
+#[allow(clippy::unnecessary_box_returns, reason = "faults are handed on in boxes")]
+fn no_context() -> Failure {
     Fault::new(Kind::Configuration, "there is no memory for a context")
 }
 
 impl Deflate {
     /// Make the codec.
     pub fn new(format: Format, level: i64) -> Self {
-        Self {
-            format,
-            level: i32::try_from(level)
-                .ok()
-                .filter(|level| *level >= 0)
-                .unwrap_or(DEFAULT),
-        }
+        Self { format, level: i32::try_from(level).ok().filter(|level| *level >= 0).unwrap_or(DEFAULT) }
     }
 
     /// Decode all members, or the stream.
@@ -108,13 +96,7 @@ impl Deflate {
         }
         let (mut begin, mut total) = (0, 0);
         while begin < input.len() {
-            let Some((read, written)) = one(
-                decompressor,
-                self.format,
-                &input[begin..],
-                &mut out[total..],
-            )?
-            else {
+            let Some((read, written)) = one(decompressor, self.format, &input[begin..], &mut out[total..])? else {
                 return Ok(None);
             };
             total += written;
@@ -125,44 +107,20 @@ impl Deflate {
     }
 
     /// Encode as one member or stream.
-    pub fn encode(
-        &self,
-        contexts: &mut Contexts,
-        input: &[u8],
-        out: &mut Memory,
-    ) -> Outcome<usize> {
+    pub fn encode(&self, contexts: &mut Contexts, input: &[u8], out: &mut Memory) -> Outcome<usize> {
         let compressor = contexts.compressor(self.level)?.0.as_ptr();
-        let (bound, compress): (
-            unsafe extern "C" fn(_, _) -> _,
-            unsafe extern "C" fn(_, _, _, _, _) -> _,
-        ) = match self.format {
-            Format::Gzip => (
-                ffi::libdeflate_gzip_compress_bound,
-                ffi::libdeflate_gzip_compress,
-            ),
-            Format::Zlib => (
-                ffi::libdeflate_zlib_compress_bound,
-                ffi::libdeflate_zlib_compress,
-            ),
-        };
+        let (bound, compress): (unsafe extern "C" fn(_, _) -> _, unsafe extern "C" fn(_, _, _, _, _) -> _) =
+            match self.format {
+                Format::Gzip => (ffi::libdeflate_gzip_compress_bound, ffi::libdeflate_gzip_compress),
+                Format::Zlib => (ffi::libdeflate_zlib_compress_bound, ffi::libdeflate_zlib_compress),
+            };
         // SAFETY: the compressor is alive.
         let most = unsafe { bound(compressor, input.len()) };
         let out = out.room(most)?;
         // SAFETY: the compressor is used by this thread alone, pointers and lengths are those of the slices.
-        let size = unsafe {
-            compress(
-                compressor,
-                input.as_ptr().cast(),
-                input.len(),
-                out.as_mut_ptr().cast(),
-                out.len(),
-            )
-        };
-        if size == 0 {
-            Err(Fault::new(Kind::Configuration, "cannot be encoded"))
-        } else {
-            Ok(size)
-        }
+        let size =
+            unsafe { compress(compressor, input.as_ptr().cast(), input.len(), out.as_mut_ptr().cast(), out.len()) };
+        if size == 0 { Err(Fault::new(Kind::Configuration, "cannot be encoded")) } else { Ok(size) }
     }
 }
 

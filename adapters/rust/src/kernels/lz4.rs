@@ -24,20 +24,14 @@ pub struct Lz4 {
 impl Lz4 {
     /// Make the codec.
     pub fn new(acceleration: i64) -> Self {
-        Self {
-            acceleration: c_int::try_from(acceleration).unwrap_or(c_int::MAX).max(1),
-        }
+        Self { acceleration: c_int::try_from(acceleration).unwrap_or(c_int::MAX).max(1) }
     }
 
     /// Encode as one block.
     pub fn encode(&self, input: &[u8], out: &mut Memory) -> Outcome<usize> {
-        let size = c_int::try_from(input.len())
-            .ok()
-            .filter(|_| input.len() <= MOST)
-            .ok_or_else(|| {
-                Fault::new(Kind::Configuration, "too many bytes for a block")
-                    .with(format!("at most {MOST}"), input.len())
-            })?;
+        let size = c_int::try_from(input.len()).ok().filter(|_| input.len() <= MOST).ok_or_else(|| {
+            Fault::new(Kind::Configuration, "too many bytes for a block").with(format!("at most {MOST}"), input.len())
+        })?;
         // SAFETY: plain arithmetic.
         let bound = unsafe { LZ4_compressBound(size) };
         let out = out.room(HEADER + usize::try_from(bound).unwrap_or(0))?;
@@ -45,13 +39,7 @@ impl Lz4 {
         head.copy_from_slice(&size.to_le_bytes());
         // SAFETY: pointers and lengths are those of the slices.
         let written = unsafe {
-            LZ4_compress_fast(
-                input.as_ptr().cast(),
-                block.as_mut_ptr().cast(),
-                size,
-                bound,
-                self.acceleration,
-            )
+            LZ4_compress_fast(input.as_ptr().cast(), block.as_mut_ptr().cast(), size, bound, self.acceleration)
         };
         match usize::try_from(written) {
             Ok(written) if written > 0 => Ok(HEADER + written),
@@ -70,9 +58,7 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
         return Ok(None);
     };
     let block = &input[HEADER..];
-    let sizes = c_int::try_from(block.len())
-        .ok()
-        .zip(c_int::try_from(decoded).ok());
+    let sizes = c_int::try_from(block.len()).ok().zip(c_int::try_from(decoded).ok());
     let Some((encoded, room)) = sizes else {
         return Err(Fault::corrupt("too many bytes for a block"));
     };
@@ -80,17 +66,6 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
         return Ok(Some(0));
     }
     // SAFETY: pointers and lengths are those of the slices; this function checks both.
-    let written = unsafe {
-        LZ4_decompress_safe(
-            block.as_ptr().cast(),
-            out.as_mut_ptr().cast(),
-            encoded,
-            room,
-        )
-    };
-    if written == room {
-        Ok(Some(decoded))
-    } else {
-        Err(Fault::corrupt("the block is broken"))
-    }
+    let written = unsafe { LZ4_decompress_safe(block.as_ptr().cast(), out.as_mut_ptr().cast(), encoded, room) };
+    if written == room { Ok(Some(decoded)) } else { Err(Fault::corrupt("the block is broken")) }
 }

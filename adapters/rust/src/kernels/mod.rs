@@ -57,10 +57,7 @@ impl Kernel {
     /// When there is no such kernel, or an option is missing.
     pub fn new(name: &str, options: &Options) -> Outcome<Self> {
         let option = |key: &str| {
-            options
-                .get(key)
-                .copied()
-                .ok_or_else(|| Fault::new(Kind::Configuration, format!("{key} is missing")))
+            options.get(key).copied().ok_or_else(|| Fault::new(Kind::Configuration, format!("{key} is missing")))
         };
         Ok(match name {
             "zstd" => Self::Zstd(zstd::Zstd::new(option("level")?, option("checksum")? != 0)),
@@ -81,11 +78,7 @@ impl Kernel {
     /// The checksum, when the kernel is one: its content is a part of what is encoded.
     #[must_use]
     pub fn checksum(&self) -> Option<&Checksum> {
-        if let Self::Checksum(checksum) = self {
-            Some(checksum)
-        } else {
-            None
-        }
+        if let Self::Checksum(checksum) = self { Some(checksum) } else { None }
     }
 
     /// Decode into memory that is given.
@@ -115,21 +108,13 @@ impl Kernel {
     ///
     /// # Errors
     /// When the bytes do not decode, or to another size.
-    pub fn decode_exact(
-        &self,
-        contexts: &mut Contexts,
-        input: &[u8],
-        out: &mut [u8],
-    ) -> Outcome<()> {
+    pub fn decode_exact(&self, contexts: &mut Contexts, input: &[u8], out: &mut [u8]) -> Outcome<()> {
         let expected = out.len();
         let wrong = |found: Detail| Err(Fault::length("wrong decoded size", expected, found));
         match self.decode(contexts, input, out) {
             Ok(Some(found)) if found == expected => Ok(()),
             Ok(Some(found)) => wrong(found.into()),
-            Ok(None) => wrong(
-                self.claimed(input)
-                    .map_or(Detail::Text("more".to_owned()), Detail::Number),
-            ),
+            Ok(None) => wrong(self.claimed(input).map_or(Detail::Text("more".to_owned()), Detail::Number)),
             // What a header claims tells more than how the library failed.
             Err(fault) => match self.claimed(input) {
                 Some(claimed) if claimed != expected as u64 => wrong(Detail::Number(claimed)),
@@ -175,12 +160,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the codec cannot encode so many bytes.
-    pub fn encode(
-        &self,
-        contexts: &mut Contexts,
-        input: &[u8],
-        out: &mut Memory,
-    ) -> Outcome<usize> {
+    pub fn encode(&self, contexts: &mut Contexts, input: &[u8], out: &mut Memory) -> Outcome<usize> {
         match self {
             Self::Zstd(zstd) => contexts.zstd.encode(zstd, input, out),
             Self::Deflate(deflate) => deflate.encode(&mut contexts.deflate, input, out),

@@ -13,9 +13,7 @@ pub struct Shuffle {
 impl Shuffle {
     /// Make the codec.
     pub fn new(size: i64) -> Self {
-        Self {
-            size: usize::try_from(size).unwrap_or(1).max(1),
-        }
+        Self { size: usize::try_from(size).unwrap_or(1).max(1) }
     }
 
     /// Put the bytes of each element together again.
@@ -52,11 +50,7 @@ impl Shuffle {
         if input.len().is_multiple_of(self.size) {
             return Ok(());
         }
-        Err(Fault::length(
-            "no whole elements",
-            format!("a multiple of {}", self.size),
-            input.len(),
-        ))
+        Err(Fault::length("no whole elements", format!("a multiple of {}", self.size), input.len()))
     }
 }
 
@@ -68,8 +62,7 @@ fn unshuffle<const SIZE: usize>(input: &[u8], out: &mut [u8]) {
     if count == 0 {
         return;
     }
-    let planes: [&[u8]; SIZE] =
-        std::array::from_fn(|byte| &input[byte * count..(byte + 1) * count]);
+    let planes: [&[u8]; SIZE] = std::array::from_fn(|byte| &input[byte * count..(byte + 1) * count]);
     for (tile, elements) in out.chunks_mut(SIZE * TILE).enumerate() {
         let parts = planes.map(|plane| &plane[tile * TILE..tile * TILE + elements.len() / SIZE]);
         for (number, element) in elements.as_chunks_mut::<SIZE>().0.iter_mut().enumerate() {
@@ -100,10 +93,7 @@ fn unshuffle_any(input: &[u8], out: &mut [u8], size: usize) {
 }
 
 fn shuffle_any(input: &[u8], out: &mut [u8], size: usize) {
-    for (byte, plane) in out
-        .chunks_exact_mut((input.len() / size).max(1))
-        .enumerate()
-    {
+    for (byte, plane) in out.chunks_exact_mut((input.len() / size).max(1)).enumerate() {
         for (target, element) in plane.iter_mut().zip(input.chunks_exact(size)) {
             *target = element[byte];
         }
@@ -121,15 +111,11 @@ mod tests {
             let content: Vec<u8> = (0..size).cycle().take(130 * usize::from(size)).collect();
             let codec = Shuffle::new(i64::from(size));
             let mut memory = Memory::default();
-            let length = codec
-                .encode(&content, &mut memory)
-                .map_err(|fault| fault.message)?;
+            let length = codec.encode(&content, &mut memory).map_err(|fault| fault.message)?;
             let encoded = memory.filled(length);
             assert!(encoded.is_sorted());
             let mut decoded = vec![0; content.len()];
-            codec
-                .decode(encoded, &mut decoded)
-                .map_err(|fault| fault.message)?;
+            codec.decode(encoded, &mut decoded).map_err(|fault| fault.message)?;
             assert_eq!(decoded, content);
         }
         Ok(())

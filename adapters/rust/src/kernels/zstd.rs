@@ -3,12 +3,12 @@
 //! Several frames and skippable ones are accepted, anything else after a frame is not; as numcodecs does.
 
 use zstd_safe::{
-    CCtx, CParameter, DCtx, ResetDirective, compress_bound, find_frame_compressed_size,
-    get_error_name, get_frame_content_size,
+    CCtx, CParameter, DCtx, ResetDirective, compress_bound, find_frame_compressed_size, get_error_name,
+    get_frame_content_size,
 };
 
 use super::Written;
-use crate::errors::{Fault, Kind, Outcome};
+use crate::errors::{Failure, Fault, Kind, Outcome};
 use crate::worker::Memory;
 
 /// libzstd's error code for a destination that is too small, negated as the library returns it.
@@ -27,10 +27,7 @@ pub struct Zstd {
 impl Zstd {
     /// Make the codec.
     pub fn new(level: i64, checksum: bool) -> Self {
-        Self {
-            level: i32::try_from(level.min(HIGHEST)).unwrap_or(i32::MIN),
-            checksum,
-        }
+        Self { level: i32::try_from(level.min(HIGHEST)).unwrap_or(i32::MIN), checksum }
     }
 }
 
@@ -87,6 +84,7 @@ pub fn claimed(mut input: &[u8]) -> Option<u64> {
     Some(total)
 }
 
-fn no_context() -> Box<Fault> {
+#[allow(clippy::unnecessary_box_returns, reason = "faults are handed on in boxes")]
+fn no_context() -> Failure {
     Fault::new(Kind::Configuration, "there is no memory for a context")
 }
