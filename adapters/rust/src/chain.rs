@@ -63,11 +63,9 @@ pub fn decode<'a>(
         let data = whole.map_or(input, |size| front.filled(size));
         let data = &data[range.clone()];
         let named = |fault: Box<Fault>| fault.by(&stage.name);
-        if let Some(checksum) = stage.kernel.checksum() {
-            let content = checksum.content(data).map_err(named)?;
-            range.start += if checksum.is_first() { data.len() - content.len() } else { 0 };
-            range.end = range.start + content.len();
-            stage.check(content.len()).map_err(named)?;
+        if let Some(part) = stage.kernel.part(data).map_err(named)? {
+            stage.check(part.len()).map_err(named)?;
+            range = range.start + part.start..range.start + part.end;
             continue;
         }
         if number == 0
@@ -87,7 +85,7 @@ pub fn decode<'a>(
 /// How many of the last stages only append a checksum.
 #[must_use]
 pub fn appending(stages: &[Stage]) -> usize {
-    let appends = |stage: &&Stage| stage.kernel.checksum().is_some_and(|checksum| !checksum.is_first());
+    let appends = |stage: &&Stage| stage.kernel.appended().is_some();
     stages.iter().rev().take_while(appends).count()
 }
 
@@ -119,7 +117,7 @@ pub fn encode(
 
 /// Append the checksums of stages that do nothing else.
 pub fn append(stages: &[Stage], made: &mut Vec<u8>) {
-    for checksum in stages.iter().filter_map(|stage| stage.kernel.checksum()) {
+    for checksum in stages.iter().filter_map(|stage| stage.kernel.appended()) {
         let sum = checksum.of(made);
         made.extend_from_slice(&sum);
     }

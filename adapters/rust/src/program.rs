@@ -86,8 +86,8 @@ impl Chunk {
 #[pyclass(frozen, module = "chunkwright_rust._native")]
 pub struct Program(Chunk);
 
-/// A bytes->bytes codec as Python gives it: name, kernel, options, exact size or None, largest size.
-type Step = (String, String, HashMap<String, i64>, Option<usize>, usize);
+/// A stage as Python gives it: name, kernel, options, text, exact size or None, largest size.
+type Step = (String, String, HashMap<String, i64>, String, Option<usize>, usize);
 
 /// An index list as Python gives it.
 type PyRuns<'py> = Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
@@ -111,8 +111,8 @@ impl Program {
     ) -> PyResult<Self> {
         let stages: Outcome<Vec<Stage>> = steps
             .into_iter()
-            .map(|(name, kernel, options, exact, most)| {
-                let kernel = Kernel::new(&kernel, &options).map_err(|fault| fault.by(&name))?;
+            .map(|(name, kernel, options, text, exact, most)| {
+                let kernel = Kernel::new(&kernel, &options, &text).map_err(|fault| fault.by(&name))?;
                 Ok(Stage { name, kernel, exact, most })
             })
             .collect();

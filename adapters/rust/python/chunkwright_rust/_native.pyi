@@ -12,7 +12,7 @@ type _Column = NDArray[np.int64]
 type _Runs = tuple[_Column, _Column] | None
 type _Rows = tuple[Sequence[Buffer], _Column, _Column, _Column]
 type _Entries = tuple[tuple[_Column, ...], Sequence[int], Sequence[_Runs], Sequence[_Runs]]
-type _Stage = tuple[str, str, dict[str, int], int | None, int]
+type _Stage = tuple[str, str, dict[str, int], str, int | None, int]
 
 def version() -> str:
     """Return the version of the native code."""
@@ -33,8 +33,8 @@ class Program:
     """A run of codecs, compiled.
 
     ``shape`` is that of decoded chunks; axis ``i`` of stored chunks is axis ``order[i]``; ``fill`` is one element
-    as it is stored, and ``mask`` marks its bits that count. A stage is a bytes->bytes codec: its name, its kernel, the
-    kernel's options, and how many bytes decoding must make (None: not fixed), and may make at most.
+    as it is stored, and ``mask`` marks its bits that count. A stage is a codec between bytes: its name, its kernel, the
+    kernel's options and text, and how many bytes decoding must make (None: not fixed), and may make at most.
     """
 
     def __new__(

@@ -7,6 +7,7 @@ encode to other bytes than numcodecs does. Everything else is left to another ba
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,12 +27,9 @@ _REASONS = {
     "cast_value": "its arithmetic is that of cast-value-rs",
     "scale_offset": "its arithmetic is NumPy's",
     "numcodecs.astype": "its conversions are NumPy's",
-    "numcodecs.bitround": "it works on arrays, which only transposes do here",
     "numcodecs.delta": "its sums are NumPy's",
     "numcodecs.fixedscaleoffset": "its rounding is NumPy's",
     "numcodecs.quantize": "its rounding is NumPy's",
-    "numcodecs.pcodec": "the library allocates as the bytes say",
-    "numcodecs.lzma": "there is no kernel for it",
 }
 
 
@@ -47,6 +45,8 @@ class Found:
         Its configuration, in numbers.
     library
         What does the work, for ``explain()``.
+    text
+        What cannot be said in numbers.
 
     Examples
     --------
@@ -57,6 +57,7 @@ class Found:
     kernel: str
     options: Mapping[str, int]
     library: str
+    text: str = ""
 
 
 type _Finder = Callable[[Mapping[str, Any], ChunkSpec], Found | str]
@@ -125,12 +126,48 @@ def _shuffle(options: Mapping[str, Any], spec: ChunkSpec) -> Found | str:
     return Found("shuffle", {"elementsize": options.get("elementsize", 4)}, "own")
 
 
+def _bitround(options: Mapping[str, Any], spec: ChunkSpec) -> Found | str:
+    dtype, keepbits = spec.dtype.numpy, options.get("keepbits")
+    mantissa = {2: 10, 4: 23, 8: 52}.get(dtype.itemsize, -1) if dtype.kind == "f" else -1
+    if not isinstance(keepbits, int) or keepbits not in range(mantissa + 1):
+        return f"{dtype} has no mantissa of {keepbits} bits"
+    return Found("bitround", {"size": dtype.itemsize, "keepbits": keepbits, "swapped": not dtype.isnative}, "own")
+
+
+_DELTAS = ("auto", "none", "no_op", "try_consecutive", "try_lookback")
+
+
+def _pcodec(options: Mapping[str, Any], spec: ChunkSpec) -> Found | str:
+    dtype = spec.dtype.numpy
+    if dtype.kind not in "iuf" or dtype.itemsize not in (2, 4, 8) or not spec.elements:
+        return f"the library has no numbers of {dtype}"
+    order = options.get("delta_encoding_order")
+    delta = options.get("delta_spec", "auto")
+    if order is not None and delta == "auto":
+        delta = "try_consecutive"
+    if delta not in _DELTAS or (order in range(8)) != (delta == "try_consecutive"):
+        return f"delta_spec {delta!r} with delta_encoding_order {order!r} is not known"
+    configuration = {
+        "level": options.get("level", 8),
+        "mode_spec": options.get("mode_spec", "auto"),
+        "delta_spec": "none" if delta == "no_op" else delta,
+        "delta_encoding_order": order,
+        "paging_spec": options.get("paging_spec", "equal_pages_up_to"),
+        "equal_pages_up_to": options.get("equal_pages_up_to", 262144),
+    }
+    if configuration["level"] not in range(13) or configuration["mode_spec"] not in ("auto", "classic"):
+        return "its configuration is not known"
+    metadata = json.dumps({"name": "numcodecs.pcodec", "configuration": configuration})
+    return Found("pcodec", {}, "zarrs, and pco to decode", f"{metadata}\n{dtype.newbyteorder('=').name}")
+
+
 _FINDERS: dict[str, _Finder] = {
     "blosc": _blosc,
     "crc32c": _checksum("crc32c", "end"),
     "gzip": _deflate("gzip"),
     "zstd": _zstd,
     "numcodecs.adler32": _checksum("adler32", "start"),
+    "numcodecs.bitround": _bitround,
     "numcodecs.blosc": _blosc,
     "numcodecs.bz2": _bz2,
     "numcodecs.crc32": _checksum("crc32", "start"),
@@ -138,6 +175,7 @@ _FINDERS: dict[str, _Finder] = {
     "numcodecs.fletcher32": _checksum("fletcher32", "end"),
     "numcodecs.gzip": _deflate("gzip"),
     "numcodecs.lz4": _lz4,
+    "numcodecs.pcodec": _pcodec,
     "numcodecs.shuffle": _shuffle,
     "numcodecs.zlib": _deflate("zlib"),
     "numcodecs.zstd": _zstd,
@@ -149,14 +187,14 @@ def _nbytes(spec: ChunkSpec) -> int:
 
 
 def find(codec: Codec, spec: ChunkSpec) -> Found | str:
-    """Find the kernel of a bytes->bytes codec.
+    """Find the kernel of a codec other than ``bytes``, ``transpose`` and those of variable length.
 
     Parameters
     ----------
     codec
         The bound codec.
     spec
-        The array that the chain's array->bytes codec is given.
+        The array on its decoded side; for a bytes->bytes codec that of the chain's array->bytes codec.
 
     Returns
     -------

@@ -4,7 +4,7 @@
   caller's array has a dtype that only NumPy can convert to or from.
 - :class:`ItemsRun`: strings and bytes of variable length; the native module goes as far as lists of Python objects.
 - :class:`BytesRun`: bytes->bytes codecs alone, after or between those of other backends.
-- :class:`TransposeRun`: transposes alone, before those of other backends.
+- :class:`ArraysRun`: array->array codecs alone, before those of other backends.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Buffer, Iterator, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,7 +22,7 @@ from chunkwright.entries import Entries
 from chunkwright.errors import CodecError
 from chunkwright.ports import Step
 from chunkwright.scatter import Copier, scatter
-from chunkwright.spec import ChunkSpec, FixedSize
+from chunkwright.spec import ChunkSpec, DataType, FixedSize
 from chunkwright_rust._native import Program
 from chunkwright_rust.kernels import find
 from chunkwright_rust.layout import (
@@ -34,13 +35,13 @@ from chunkwright_rust.layout import (
     unit_between,
 )
 
-__all__ = ("BytesRun", "FixedRun", "ItemsRun", "TransposeRun", "compile_run")
+__all__ = ("ArraysRun", "BytesRun", "FixedRun", "ItemsRun", "compile_run")
 
 # Decoded bytes that are held at a time where NumPy has to put them into the caller's array.
 _BLOCK = 32 << 20
 
 
-def compile_run(steps: Sequence[Step]) -> BytesRun | FixedRun | ItemsRun | TransposeRun:
+def compile_run(steps: Sequence[Step]) -> ArraysRun | BytesRun | FixedRun | ItemsRun:
     """Compile a run.
 
     Parameters
@@ -50,12 +51,12 @@ def compile_run(steps: Sequence[Step]) -> BytesRun | FixedRun | ItemsRun | Trans
 
     Returns
     -------
-    BytesRun, FixedRun, ItemsRun or TransposeRun
+    ArraysRun, BytesRun, FixedRun or ItemsRun
         Immutable, safe to share between threads.
     """
     kinds = [step.codec.kind for step in steps]
     if "array->bytes" not in kinds:
-        return TransposeRun(steps) if kinds[0] == "array->array" else BytesRun(steps)
+        return ArraysRun(steps) if kinds[0] == "array->array" else BytesRun(steps)
     middle = steps[kinds.index("array->bytes")]
     return ItemsRun(steps) if middle.spec.dtype.variable else FixedRun(steps)
 
@@ -69,20 +70,29 @@ def _order(steps: Sequence[Step]) -> tuple[int, ...]:
     return order
 
 
-def _stages(steps: Sequence[Step]) -> list[tuple[str, str, dict[str, int], int | None, int]]:
-    """The bytes->bytes codecs as the native module takes them."""
-    stages = []
-    for step in steps:
-        if step.codec.kind != "bytes->bytes":
-            continue
-        found = find(step.codec, step.spec)
-        assert not isinstance(found, str)
-        size = step.decoded_size
-        exact = size.nbytes if isinstance(size, FixedSize) else None
-        most = step.max_bytes if size.nbytes is None else min(size.nbytes, step.max_bytes)
-        options = {name: int(value) for name, value in found.options.items()}
-        stages.append((step.codec.name, found.kernel, options, exact, most))
-    return stages
+type _Stage = tuple[str, str, dict[str, int], str, int | None, int]
+
+
+def _stages(steps: Sequence[Step], stored: np.dtype[Any] | None = None) -> list[_Stage]:
+    """What is done to bytes, as the native module takes it; ``stored`` is the dtype that elements have there."""
+    return [
+        _stage(step, stored)
+        for step in steps
+        if step.codec.kind == "bytes->bytes" or step.codec.name in ("numcodecs.bitround", "numcodecs.pcodec")
+    ]
+
+
+def _stage(step: Step, stored: np.dtype[Any] | None) -> _Stage:
+    spec = step.spec
+    if stored is not None and step.codec.kind != "bytes->bytes":
+        spec = attrs.evolve(spec, dtype=DataType(stored))
+    found = find(step.codec, spec)
+    assert not isinstance(found, str)
+    size = step.decoded_size
+    exact = size.nbytes if isinstance(size, FixedSize) else None
+    most = step.max_bytes if size.nbytes is None else min(size.nbytes, step.max_bytes)
+    options = {name: int(value) for name, value in found.options.items()}
+    return step.codec.name, found.kernel, options, found.text, exact, most
 
 
 class BytesRun:
@@ -106,8 +116,8 @@ class BytesRun:
         return self._program.encode_bytes(rows_of(Buffers.of(items)), max_workers)
 
 
-class TransposeRun:
-    """Transposes alone.
+class ArraysRun:
+    """Array->array codecs alone.
 
     Parameters
     ----------
@@ -116,8 +126,14 @@ class TransposeRun:
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
+        spec, dtype = steps[0].spec, steps[0].spec.dtype.numpy
         self._order = _order(steps)
         self._inverse = tuple(np.argsort(self._order).tolist())
+        self._shape = tuple(spec.shape[axis] for axis in self._order)
+        self._dtype = dtype
+        stages = _stages(steps, dtype)
+        fill = bytes(dtype.itemsize)
+        self._program = Program(list(spec.shape), list(self._order), fill, None, stages) if stages else None
 
     def decode_arrays(self, items: Sequence[Any | None], max_workers: int | None) -> list[NDArray[Any] | None]:
         """Decode whole chunks; see :class:`~chunkwright.ports.Backend`."""
@@ -125,7 +141,11 @@ class TransposeRun:
 
     def encode_arrays(self, items: Sequence[NDArray[Any] | None], max_workers: int | None) -> list[Any | None]:
         """Encode whole chunks; see :class:`~chunkwright.ports.Backend`."""
-        return [None if item is None else item.transpose(self._order) for item in items]
+        if self._program is None:
+            return [None if item is None else item.transpose(self._order) for item in items]
+        arrays = [None if item is None else opaque(item.astype(self._dtype, copy=False)) for item in items]
+        encoded = self._program.encode_each(arrays, 1, max_workers)
+        return [None if item is None else np.frombuffer(item, self._dtype).reshape(self._shape) for item in encoded]
 
 
 class _ArrayRun:
@@ -178,12 +198,11 @@ class FixedRun(_ArrayRun):
         super().__init__(steps)
         dtype = self._spec.dtype.numpy
         middle = next(step for step in steps if step.codec.kind == "array->bytes")
-        endian = middle.codec.configuration().get("endian")
-        self._stored = dtype if endian is None else dtype.newbyteorder("<" if endian == "little" else ">")
+        self._stored = _stored(middle)
         self._unit = unit_between(dtype, self._stored)
         fill = fill_bytes(self._spec.fill_value, self._stored)
         self._program = Program(
-            list(self._spec.shape), list(self._order), fill, significant(self._stored), _stages(steps)
+            list(self._spec.shape), list(self._order), fill, significant(self._stored), _stages(steps, self._stored)
         )
         self._stored_shape = tuple(self._spec.shape[axis] for axis in self._order)
 
@@ -279,6 +298,15 @@ class ItemsRun(_ArrayRun):
         array = np.empty(len(elements), self._spec.dtype.numpy)
         array[:] = elements
         return array.reshape(self._shape).transpose(self._inverse)
+
+
+def _stored(step: Step) -> np.dtype[Any]:
+    """The dtype of elements as an array->bytes codec has them."""
+    dtype = step.spec.dtype.numpy
+    if step.codec.name == "numcodecs.pcodec":
+        return dtype.newbyteorder("=")
+    endian = step.codec.configuration().get("endian")
+    return dtype if endian is None else dtype.newbyteorder("<" if endian == "little" else ">")
 
 
 def _scalar(value: Any) -> Any:

@@ -1,17 +1,23 @@
 //! One bytes->bytes codec a module, all behind [`Kernel`].
 //!
 //! A kernel decodes into memory that it is given and says how much it wrote, or that the memory is too small;
-//! so whoever calls it decides how much is allocated. Checksums decode to a part of what they are given.
+//! so whoever calls it decides how much is allocated. Some decode to a part of what they are given ([`Kernel::part`]),
+//! which costs no memory at all. `bitround` and `pcodec` work on arrays; as kernels they take the bytes of their
+//! elements.
 
+mod bitround;
 mod blosc;
 mod bz2;
 mod checksum;
 mod deflate;
 mod lz4;
+mod pcodec;
 mod shuffle;
+mod zarrs;
 mod zstd;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::errors::{Detail, Fault, Kind, Outcome};
 use crate::worker::Memory;
@@ -43,6 +49,10 @@ pub enum Kernel {
     Bz2(bz2::Bz2),
     /// Four bytes before or after the content.
     Checksum(Checksum),
+    /// Numbers of one data type.
+    Pcodec(pcodec::Pcodec),
+    /// Floats, rounded when they are encoded.
+    Bitround(bitround::Bitround),
     /// Bytes of elements, transposed.
     Shuffle(shuffle::Shuffle),
 }
@@ -51,11 +61,11 @@ pub enum Kernel {
 pub type Written = Outcome<Option<usize>>;
 
 impl Kernel {
-    /// Make a kernel of its name and options.
+    /// Make a kernel of its name, its options, and a text that only some have.
     ///
     /// # Errors
     /// When there is no such kernel, or an option is missing.
-    pub fn new(name: &str, options: &Options) -> Outcome<Self> {
+    pub fn new(name: &str, options: &Options, text: &str) -> Outcome<Self> {
         let option = |key: &str| {
             options.get(key).copied().ok_or_else(|| Fault::new(Kind::Configuration, format!("{key} is missing")))
         };
@@ -66,6 +76,11 @@ impl Kernel {
             "blosc" => Self::Blosc(blosc::Blosc::new(options)?),
             "lz4" => Self::Lz4(lz4::Lz4::new(option("acceleration")?)),
             "bz2" => Self::Bz2(bz2::Bz2::new(option("level")?)),
+            "pcodec" => Self::Pcodec(pcodec::Pcodec::new(text)?),
+            "bitround" => {
+                let is_swapped = option("swapped")? != 0;
+                Self::Bitround(bitround::Bitround::new(option("size")?, option("keepbits")?, is_swapped)?)
+            }
             "shuffle" => Self::Shuffle(shuffle::Shuffle::new(option("elementsize")?)),
             "crc32c" => Self::Checksum(Checksum::new(Sum::Crc32c, option("start")? != 0)),
             "crc32" => Self::Checksum(Checksum::new(Sum::Crc32, option("start")? != 0)),
@@ -75,10 +90,26 @@ impl Kernel {
         })
     }
 
-    /// The checksum, when the kernel is one: its content is a part of what is encoded.
+    /// The checksum, when all that the kernel does is to append one.
     #[must_use]
-    pub fn checksum(&self) -> Option<&Checksum> {
-        if let Self::Checksum(checksum) = self { Some(checksum) } else { None }
+    pub fn appended(&self) -> Option<&Checksum> {
+        if let Self::Checksum(checksum) = self { Some(checksum).filter(|sum| !sum.is_first()) } else { None }
+    }
+
+    /// The decoded bytes as a range of the encoded ones; None when they are others.
+    ///
+    /// # Errors
+    /// When a checksum is wrong.
+    pub fn part(&self, input: &[u8]) -> Outcome<Option<Range<usize>>> {
+        match self {
+            Self::Bitround(_) => Ok(Some(0..input.len())),
+            Self::Checksum(checksum) => {
+                let length = checksum.content(input)?.len();
+                let begin = if checksum.is_first() { CHECKSUM } else { 0 };
+                Ok(Some(begin..begin + length))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Decode into memory that is given.
@@ -93,11 +124,10 @@ impl Kernel {
             Self::Lz4(_) => lz4::decode(input, out),
             Self::Bz2(_) => bz2::decode(input, out),
             Self::Shuffle(shuffle) => shuffle.decode(input, out),
-            Self::Checksum(checksum) => {
-                let content = checksum.content(input)?;
-                let Some(out) = out.get_mut(..content.len()) else {
-                    return Ok(None);
-                };
+            Self::Pcodec(pcodec) => pcodec.decode(input, out),
+            Self::Checksum(_) | Self::Bitround(_) => {
+                let content = self.part(input)?.map_or(input, |range| &input[range]);
+                let Some(out) = out.get_mut(..content.len()) else { return Ok(None) };
                 out.copy_from_slice(content);
                 Ok(Some(content.len()))
             }
@@ -169,6 +199,8 @@ impl Kernel {
             Self::Bz2(bz2) => bz2.encode(input, out),
             Self::Shuffle(shuffle) => shuffle.encode(input, out),
             Self::Checksum(checksum) => checksum.encode(input, out),
+            Self::Pcodec(pcodec) => pcodec.encode(input, out),
+            Self::Bitround(bitround) => bitround.encode(input, out),
         }
     }
 }
