@@ -5,10 +5,10 @@
 SHELL := bash
 
 BIN := .venv/bin
-PYTHON := $(BIN)/python
+PY := $(BIN)/python
 WORKERS ?= 2
 PACKAGES := chunkwright chunkwright_numcodecs chunkwright_rust chunkwright_store chunkwright_zarr
-CARGO := CARGO_TARGET_DIR=$(CURDIR)/target PYO3_PYTHON=$(CURDIR)/$(PYTHON) cargo
+CARGO := CARGO_TARGET_DIR=$(CURDIR)/target PYO3_PYTHON=$(CURDIR)/$(PY) cargo
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -18,21 +18,21 @@ setup: ## Make .venv with everything that tests need
 
 demo: ## Read and write a real volume under every pipeline, compare, and print times
 	@bash tools/setup.sh demo
-	$(PYTHON) examples/demo.py
+	$(PY) examples/demo.py
 
 test: test-own test-doctest test-zarr ## Run our tests, the doctests, and zarr's own tests under our pipeline
 
 test-own: setup ## Run our tests, with branch coverage of the core
-	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --durations 10 --cov --cov-report=term tests
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal --durations 10 --cov --cov-report=term tests
 
 test-doctest: setup ## Run the examples in docstrings
-	$(PYTHON) -m pytest --doctest-modules --pyargs $(PACKAGES)
+	$(PY) -m pytest --doctest-modules --pyargs $(PACKAGES)
 
 test-zarr: setup ## Run zarr's codec, indexing and pipeline tests under our pipeline
-	$(PYTHON) tools/zarr_suite.py --workers $(WORKERS)
+	$(PY) tools/zarr_suite.py --workers $(WORKERS)
 
 zarr-suite: setup ## Run all of zarr's tests under our pipeline
-	$(PYTHON) tools/zarr_suite.py --workers $(WORKERS) --all
+	$(PY) tools/zarr_suite.py --workers $(WORKERS) --all
 
 lint: setup ## Check style and spelling
 	$(BIN)/ruff check
@@ -46,13 +46,13 @@ format: setup ## Format Python and Rust
 
 types: setup ## Check types, and the stub of the native module
 	$(BIN)/mypy
-	$(PYTHON) -m mypy.stubtest chunkwright_rust._native
+	$(PY) -m mypy.stubtest chunkwright_rust._native
 
 imports: setup ## Check who may import whom
 	$(BIN)/lint-imports
 
 docstrings: setup ## Check the docstrings of public names
-	$(PYTHON) tools/check_docstrings.py $(PACKAGES)
+	$(PY) tools/check_docstrings.py $(PACKAGES)
 
 docs: setup ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -8,8 +8,9 @@ import pytest
 
 from chunkwright import Buffers, ChunkLengthError, CodecChain, CodecError, CorruptChunkError, Entries, ReferenceBackend
 from chunkwright.entries import IndexList
-from chunkwright.kernels import KernelBackend
-from chunkwright.program import Kernel, Program
+from chunkwright.kernel_backend import KernelBackend
+from chunkwright.kernels import Kernel
+from chunkwright.program import Program
 from chunkwright_numcodecs import NumcodecsBackend
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -153,7 +154,7 @@ class TestReading:
         assert caught.value.position == 4
 
     def test_many_chunks_are_done_in_blocks(self, codecs, backend, monkeypatch):
-        monkeypatch.setattr("chunkwright.kernels._BLOCK", 2)
+        monkeypatch.setattr("chunkwright._batches._BLOCK", 2)
         run = prepared(codecs, backend).runs[0]
         entries, array = tiled(3, 3)
         encoded = backend.encode_from(run, array, entries, base=[None] * 9, keep_empty=False)
@@ -318,6 +319,32 @@ class TestStraight:
         backend.decode_into(run, Buffers.of(encoded), entries, out)
         assert out.tolist() == [[0] * 3, [1] * 3]
         assert straight == [12, 12]
+
+    def test_not_where_there_are_lists_of_indexes(self, straight):
+        backend = NumcodecsBackend()
+        run = prepared([LITTLE, ZSTD], backend).runs[0]
+        entries = attrs.evolve(tiled(1, 1)[0], lists=(IndexList.of([np.arange(4)]), None))
+        out = np.zeros(SHAPE, "<i4")
+        backend.decode_into(run, Buffers.of(backend.encode_arrays(run, [chunk(1)])), entries, out)
+        np.testing.assert_array_equal(out, chunk(1))
+        assert straight == []
+
+    @pytest.mark.parametrize(
+        ("codecs", "expected"),
+        [
+            ([LITTLE, ZSTD], [48]),
+            ([SWAP, LITTLE, ZSTD], [48]),
+            ([SWAP, SWAP, LITTLE, ZSTD], [48]),
+            ([BIG, ZSTD], []),
+            ([{"name": "numcodecs.delta", "configuration": {"dtype": "<i4"}}, LITTLE, ZSTD], []),
+        ],
+    )
+    def test_into_arrays_of_their_own(self, straight, codecs, expected):
+        chain = prepared(codecs, NumcodecsBackend())
+        found = chain.decode(chain.encode(chunk(1)))
+        np.testing.assert_array_equal(found, chunk(1))
+        assert found.flags.writeable
+        assert straight == expected
 
     def test_an_error_names_the_codec_and_the_chunk(self, straight):
         backend = NumcodecsBackend()

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import zarr
 from zarr.codecs import BytesCodec, ShardingCodec, ZstdCodec
+from zarr.codecs.numcodecs import Delta
 from zarr.storage import MemoryStore
 
 from tests.interop.layouts import LAYOUTS, SHARDED, Layout
+from tests.support.arrays import assert_same
 from tests.support.pipelines import DEFAULT, Pipeline
 
 pytestmark = [
@@ -87,5 +89,28 @@ def test_inner_chunks_lie_in_the_order_that_was_asked_for(pipeline: Pipeline, or
     def writes(array: Any) -> None:
         array[...] = np.arange(117).reshape(9, 13)
         array[1:4, 2:9] = -1
+
+    _assert_same_objects(pipeline, create, writes)
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3 specification:UserWarning")
+def test_a_filter_and_the_bytes_codec_may_differ_in_byte_order(pipeline: Pipeline) -> None:
+    data = np.arange(40, dtype="i4").reshape(5, 8) ** 3
+
+    def create(store: Any) -> Any:
+        return zarr.create_array(
+            store,
+            shape=data.shape,
+            dtype=data.dtype,
+            chunks=(2, 3),
+            filters=[Delta(dtype="<i4")],
+            serializer=BytesCodec(endian="big"),
+            compressors=None,
+        )
+
+    def writes(array: Any) -> None:
+        array[...] = data
+        assert_same(array[...], data)
+        assert_same(array[1:4, 2:7], data[1:4, 2:7])
 
     _assert_same_objects(pipeline, create, writes)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 import pytest
-from obstore.store import MemoryStore
 
 from chunkwright import ChecksumError, CodecChain, ReferenceBackend
 from chunkwright_store import (
     LOCKS,
     AsyncFunctionSource,
-    AsyncObspecSink,
-    AsyncObspecSource,
     ByteRange,
     ByteSuffix,
     Limits,
@@ -31,101 +28,11 @@ from chunkwright_store import (
     write_hop,
 )
 from chunkwright_store.sources import cut
-from tests.store_bridge.volumes import BOXES, BYTES, CHAINS, Volume, decoded, entries_of_box, volume
+from tests.store_bridge.remotes import Objects, Remote, RemoteSink, read_job, write_job
+from tests.store_bridge.volumes import BOXES, CHAINS, Volume, decoded, entries_of_box, volume
 
 LAYOUTS = list(CHAINS)
 PATIENCE = 30
-
-type Hook = Callable[[str, ByteRange], Awaitable[None]]
-
-
-async def nothing(key: str, wanted: ByteRange) -> None:
-    """What a store does before it answers, by default."""
-    await asyncio.sleep(0)
-
-
-class Remote:
-    """A store that answers one range at a time, after awaiting a hook, and keeps count."""
-
-    def __init__(self, stored: dict[str, Any], *, hook: Hook = nothing, streams: bool = False) -> None:
-        self.stored = dict(stored)
-        self.hook = hook
-        self.streams = streams
-        self.requests: list[tuple[str, ByteRange]] = []
-        self.calls: list[tuple[str, int]] = []
-        self.under_way = 0
-        self.most = 0
-        self.cancelled = 0
-
-    async def answer(self, key: str, wanted: ByteRange) -> Any:
-        self.requests.append((key, wanted))
-        self.under_way += 1
-        self.most = max(self.most, self.under_way)
-        try:
-            await self.hook(key, wanted)
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
-        finally:
-            self.under_way -= 1
-        data = self.stored.get(key)
-        return None if data is None else cut(data, wanted)
-
-    def source(self, key: str) -> Any:
-        return StreamingSource(self, key) if self.streams else RemoteSource(self, key)
-
-    def sink(self, key: str) -> Any:
-        return RemoteSink(self, key)
-
-
-class RemoteSource:
-    def __init__(self, remote: Remote, key: str) -> None:
-        self._remote, self._key = remote, key
-
-    async def get_ranges(self, ranges: Sequence[ByteRange]) -> list[Any]:
-        self._remote.calls.append((self._key, len(ranges)))
-        return [await self._remote.answer(self._key, wanted) for wanted in ranges]
-
-
-class StreamingSource(RemoteSource):
-    async def stream_ranges(self, ranges: Sequence[ByteRange]) -> AsyncIterator[list[tuple[int, Any]]]:
-        """Answers the last range first."""
-        self._remote.calls.append((self._key, len(ranges)))
-        for at in reversed(range(len(ranges))):
-            yield [(at, await self._remote.answer(self._key, ranges[at]))]
-
-
-class RemoteSink:
-    def __init__(self, remote: Remote, key: str) -> None:
-        self._remote, self._key = remote, key
-
-    async def set(self, data: Any) -> None:
-        await self._remote.answer(self._key, None)
-        self._remote.stored[self._key] = data
-
-    async def delete(self) -> None:
-        await self._remote.answer(self._key, None)
-        self._remote.stored.pop(self._key, None)
-
-
-class Objects:
-    """An obspec store."""
-
-    def __init__(self, stored: dict[str, Any]) -> None:
-        self.store = MemoryStore()
-        for key, data in stored.items():
-            self.store.put(key, data)
-
-    def source(self, key: str) -> Any:
-        return AsyncObspecSource(self.store, key)
-
-    def sink(self, key: str) -> Any:
-        return AsyncObspecSink(self.store, key)
-
-    @property
-    def stored(self) -> dict[str, Any]:
-        keys = [item["path"] for item in self.store.list().collect()]
-        return {key: self.store.get(key).buffer() for key in keys}
 
 
 @pytest.fixture(params=["one by one", "streaming", "obspec"])
@@ -133,19 +40,6 @@ def place(request: pytest.FixtureRequest) -> Callable[[Volume], Any]:
     if request.param == "obspec":
         return lambda made: Objects(made.stored)
     return lambda made: Remote(made.stored, streams=request.param == "streaming")
-
-
-def read_job(made: Volume, box: Any, held: Any, **options: Any) -> ReadJob:
-    entries, keys = made.entries(box)
-    plan = made.prepared.plan_read(entries)
-    return ReadJob(plan=plan, sources=[held.source(key) for key in keys], keys=keys, **options)
-
-
-def write_job(made: Volume, box: Any, held: Any, **options: Any) -> WriteJob:
-    entries, keys = made.entries(box)
-    plan = made.prepared.plan_write(entries)
-    sources, sinks = [held.source(key) for key in keys], [held.sink(key) for key in keys]
-    return WriteJob(plan=plan, sources=sources, sinks=sinks, keys=keys, lock_keys=keys, **options)
 
 
 async def read(made: Volume, box: Any, held: Any, limits: Limits | None = None) -> Any:
@@ -514,79 +408,6 @@ def test_two_loops_that_write_different_inner_chunks_of_one_shard_lose_nothing()
         thread.join()
     np.testing.assert_array_equal(decoded(made, remote.stored), made.data)
     assert len(LOCKS) == 0
-
-
-class Awaited:
-    """A foreign codec that can only be awaited, and notes on which thread that happens."""
-
-    name = "tests.awaited"
-    kind = "bytes->bytes"
-    is_async = True
-
-    def __init__(self) -> None:
-        self.threads: set[int] = set()
-        self.fails = False
-
-    def resolve(self, spec: Any) -> Any:
-        return spec
-
-    def encoded_size(self, size: Any, spec: Any) -> Any:
-        return size
-
-    def decode_batch(self, items: Sequence[Any], spec: Any) -> Any:
-        return self._inverted(items)
-
-    def encode_batch(self, items: Sequence[Any], spec: Any) -> Any:
-        return self._inverted(items)
-
-    async def _inverted(self, items: Sequence[Any]) -> list[Any]:
-        self.threads.add(threading.get_ident())
-        await asyncio.sleep(0)
-        if self.fails:
-            raise ZeroDivisionError
-        return [None if item is None else bytes(255 - byte for byte in memoryview(item).cast("B")) for item in items]
-
-
-def with_awaited_codec(codec: Awaited, *, sharded: bool) -> Any:
-    inner: list[Any] = [BYTES, {"name": codec.name}]
-    metadata = inner
-    if sharded:
-        configuration = {"chunk_shape": [4, 4], "codecs": inner, "index_codecs": [BYTES, "crc32c"]}
-        metadata = [{"name": "sharding_indexed", "configuration": configuration}]
-    chain = CodecChain.from_json(metadata, foreign={codec.name: lambda configuration: codec})
-    return chain.bind("uint16", 0).prepare((12, 12), backends=[ReferenceBackend()])
-
-
-@pytest.mark.parametrize("sharded", [False, True])
-async def test_codecs_that_must_be_awaited_are_awaited_on_the_loop(sharded: bool) -> None:
-    codec, remote = Awaited(), Remote({})
-    made = attrs.evolve(volume("chunks"), prepared=with_awaited_codec(codec, sharded=sharded))
-    await write_async([write_job(made, BOXES["everything"], remote)], made.data, is_async=True)
-    out = np.zeros((30, 26), "u2")
-    await read_async([read_job(made, BOXES["everything"], remote)], out, is_async=True)
-    np.testing.assert_array_equal(out, made.data)
-    assert codec.threads == {threading.get_ident()}
-
-
-async def test_many_reads_through_a_codec_that_must_be_awaited_end_with_one_worker() -> None:
-    codec, remote = Awaited(), Remote({})
-    made = attrs.evolve(volume("chunks"), prepared=with_awaited_codec(codec, sharded=True))
-    await write_async([write_job(made, BOXES["everything"], remote)], made.data, is_async=True)
-    outs = [np.zeros((30, 26), "u2") for _ in range(64)]
-    limits = Limits(max_workers=1)
-    reads = [read_async([read_job(made, BOXES["everything"], remote)], out, limits, is_async=True) for out in outs]
-    await asyncio.wait_for(asyncio.gather(*reads), PATIENCE)
-    for out in outs:
-        np.testing.assert_array_equal(out, made.data)
-
-
-async def test_an_error_of_an_awaited_codec_passes_through() -> None:
-    codec, remote = Awaited(), Remote({})
-    made = attrs.evolve(volume("chunks"), prepared=with_awaited_codec(codec, sharded=False))
-    await write_async([write_job(made, BOXES["everything"], remote)], made.data, is_async=True)
-    codec.fails = True
-    with pytest.raises(ZeroDivisionError):
-        await read_async([read_job(made, BOXES["everything"], remote)], np.zeros((30, 26), "u2"), is_async=True)
 
 
 async def test_functions_of_the_callers_own_are_sources_too() -> None:

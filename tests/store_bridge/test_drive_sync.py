@@ -271,6 +271,39 @@ def test_errors_of_a_store_pass_through_as_they_are() -> None:
         read(made, BOXES["everything"], lambda key: FunctionSource(broken))
 
 
+@pytest.mark.usefixtures("way")
+def test_an_error_of_a_later_window_passes_through_as_well() -> None:
+    made = volume("chunks")
+
+    def source(key: str) -> FunctionSource:
+        def fetch(wanted: ByteRange) -> Any:
+            if key == "c/2/1":
+                raise PermissionError("not yours")
+            return cut(made.stored[key], wanted)
+
+        return FunctionSource(fetch)
+
+    with pytest.raises(PermissionError, match="not yours"):
+        read(made, BOXES["everything"], source, Limits(max_bytes_in_flight=1))
+
+
+@pytest.mark.parametrize("fails", ["while the next chunk is encoded", "when nothing is left to encode"])
+def test_a_failed_set_is_raised_whenever_it_happens(fails: str) -> None:
+    made, last = volume("chunks"), fails == "when nothing is left to encode"
+    stored: dict[str, Any] = {}
+
+    class Full(MappingSink):
+        def set(self, data: Any) -> None:
+            if len(stored) == (3 if last else 0):
+                raise OSError("disk full")
+            super().set(data)
+
+    job = write_job(made, ((0, 24), (0, 24)), lambda key: MappingSource({}, key), lambda key: Full(stored, key))
+    with pytest.raises(OSError, match="disk full"):
+        write_sync([job], made.data[:24, :24], Limits(max_bytes_in_flight=1))
+    assert len(stored) == (3 if last else 0)
+
+
 def test_a_failed_set_leaves_other_chunks_whole() -> None:
     made = volume("chunks")
     before = dict(made.stored)

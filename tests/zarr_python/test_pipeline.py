@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import zarr
 import zarr.codecs as zc
+from zarr.abc.codec import ArrayBytesCodecPartialEncodeMixin
 from zarr.core.buffer import BufferPrototype, core, cpu, default_buffer_prototype
 from zarr.storage import LocalStore, MemoryStore, WrapperStore
 from zarr.testing.buffer import NDBufferUsingTestNDArrayLike, TestBuffer
@@ -189,6 +191,74 @@ def test_zarrs_own_stores_are_driven_synchronously(kind: str, tmp_path: Any) -> 
     assert paths() == {"write.sync": 1, "read.sync": 1}
 
 
+def test_small_writes_to_files_go_to_a_thread(tmp_path: Any) -> None:
+    array = zarr.create_array(LocalStore(tmp_path), shape=(640,), chunks=(8,), dtype="i4")
+    paths = Paths()
+    array[3] = 1
+    assert array[3] == 1
+    assert paths() == {"write.sync": 1, "read.inline": 1}
+
+
+def test_foreign_codecs_are_never_run_on_zarrs_own_loop() -> None:
+    threads: set[str] = set()
+
+    class Watching(zc.Crc32cCodec):
+        """A subclass, so it is foreign."""
+
+        def _decode_sync(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
+            threads.add(threading.current_thread().name)
+            return super()._decode_sync(chunk_bytes, chunk_spec)
+
+        def _encode_sync(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
+            threads.add(threading.current_thread().name)
+            return super()._encode_sync(chunk_bytes, chunk_spec)
+
+    array = zarr.create_array(MemoryStore(), shape=(4,), chunks=(2,), dtype="i4", compressors=[Watching()])
+    paths = Paths()
+    array[0] = 1
+    assert array[0] == 1
+    assert paths() == {"write.sync": 1, "read.sync": 1}
+    assert zarr.core.sync.iothread[0] is not None
+    assert threads
+    assert zarr.core.sync.iothread[0].name not in threads
+
+
+@pytest.mark.parametrize("shape", [(4,), (4096,)])
+def test_what_is_written_and_what_is_read_share_no_memory_with_the_store(shape: tuple[int, ...]) -> None:
+    array = zarr.create_array(MemoryStore(), shape=shape, chunks=shape, dtype="i4", compressors=None)
+    value = np.ones(shape, "i4")
+    array[...] = value
+    value[...] = 2
+    found = array[...]
+    assert (found == 1).all()
+    found[...] = 3
+    assert (array[...] == 1).all()
+
+
+def test_a_codec_that_does_its_own_io_loses_nothing_to_other_writers() -> None:
+    class OwnIO(RawPartial, ArrayBytesCodecPartialEncodeMixin):
+        """Reads, gives way, and writes, as any codec that merges must."""
+
+        async def _encode_partial_single(
+            self, byte_setter: Any, chunk_array: Any, selection: Any, chunk_spec: Any
+        ) -> None:
+            stored = await byte_setter.get(prototype=chunk_spec.prototype)
+            await asyncio.sleep(0)
+            old = np.zeros(chunk_spec.shape, "i4") if stored is None else np.frombuffer(stored.to_bytes(), "i4").copy()
+            old[selection] = chunk_array.as_numpy_array()
+            await byte_setter.set(chunk_spec.prototype.buffer.from_bytes(old.tobytes()))
+
+    array = zarr.create_array(
+        MemoryStore(), shape=(64,), chunks=(64,), dtype="i4", serializer=OwnIO(), compressors=None
+    )
+
+    async def write_all() -> None:
+        await asyncio.gather(*(array.async_array.setitem(slice(n, n + 1), n + 1) for n in range(64)))
+
+    asyncio.run(write_all())
+    assert array[...].tolist() == list(range(1, 65))
+
+
 def test_wrappers_and_subclasses_are_driven_asynchronously() -> None:
     class Mine(MemoryStore):
         """Might do anything."""
@@ -358,3 +428,57 @@ def test_v2_arrays_of_either_order_share_a_pipeline_and_keep_apart(order: Any) -
     np.testing.assert_array_equal(array[...], expected)
     with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
         np.testing.assert_array_equal(zarr.open_array(array.store)[...], expected)
+
+
+@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.filterwarnings("ignore:The 'generic' unit for NumPy timedelta is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", ["<M8", ">M8", ">m8"])
+def test_dates_without_a_unit_are_read_and_written_in_any_byte_order(dtype: str, zarr_format: Any) -> None:
+    """NumPy miscopies them when they are big-endian; integers of the same bits show what is there."""
+    integers = f"{dtype[0]}i8"
+    counts = np.array([0, 1, -2, 100, 7], integers)
+    array = zarr.create_array(
+        MemoryStore(), data=counts.view(dtype), chunks=(2,), zarr_format=zarr_format, compressors=None, filters=None
+    )
+    array[1:3] = counts[3:].view(dtype)
+    array.resize((6,))
+    assert np.asarray(array[...]).view(integers).tolist() == [0, 100, 7, 100, 7, np.iinfo("i8").min]
+    stored = np.dtype("<i8" if zarr_format == 3 else integers)
+    first = array.store._store_dict["c/0" if zarr_format == 3 else "0"].to_bytes()
+    assert np.frombuffer(first, stored).tolist() == [0, 100]
+
+
+@pytest.mark.filterwarnings("ignore:The 'generic' unit for NumPy timedelta is deprecated:DeprecationWarning")
+async def test_whole_chunks_of_dates_without_a_unit_survive() -> None:
+    spec = spec_of((2,), ">M8", None)
+    chunk = default_buffer_prototype().nd_buffer.from_numpy_array(np.array([1, -2], ">i8").view(">M8"))
+    (encoded,) = await made(zc.BytesCodec(endian="little")).encode([(chunk, spec)])
+    assert encoded is not None
+    assert np.frombuffer(encoded.to_bytes(), "<i8").tolist() == [1, -2]
+    (decoded,) = await made(zc.BytesCodec(endian="little")).decode([(encoded, spec)])
+    assert decoded is not None
+    assert decoded.dtype == np.dtype(">M8")
+    assert decoded.as_numpy_array().view(">i8").tolist() == [1, -2]
+
+
+@pytest.mark.parametrize("options", [{"chunks": (3, 4)}, {"chunks": (2, 2), "shards": (4, 6)}])
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.empty((8, 10), "i2", order="F"),
+        np.empty((16, 30), "i2")[::2, ::3],
+        np.empty((8, 10), "i2")[::-1, ::-1],
+        np.empty((8, 10), ">i2"),
+        np.empty((8, 10), "f8"),
+        np.empty((10, 8), "i4").T,
+    ],
+    ids=["order F", "strided", "backwards", "big-endian", "float64", "transposed int32"],
+)
+def test_any_array_can_be_read_into(options: dict[str, Any], out: Any) -> None:
+    expected = np.arange(80, dtype="i2").reshape(8, 10)
+    array = zarr.create_array(MemoryStore(), data=expected, **options)
+    out[...] = -1
+    buffer = default_buffer_prototype().nd_buffer.from_ndarray_like(out)
+    array.get_basic_selection(slice(None), out=buffer)
+    np.testing.assert_array_equal(out, expected)

@@ -172,7 +172,14 @@ class FillValue:
             return True
         if isinstance(self.value, np.ndarray):
             return bits_equal(array, self.value)
-        return all(item == self.value for item in array.flat)
+        return all(_equal(item, self.value) for item in array.flat)
+
+
+def _equal(item: Any, value: Any) -> bool:
+    """Whether two objects are equal; arrays, which compare element by element, as a whole."""
+    if isinstance(item, np.ndarray) or isinstance(value, np.ndarray):
+        return type(item) is type(value) and np.array_equal(item, value)
+    return bool(item == value)
 
 
 @attrs.frozen

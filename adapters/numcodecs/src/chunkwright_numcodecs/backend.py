@@ -20,9 +20,9 @@ from importlib.metadata import version
 import attrs
 
 from chunkwright.codecs import Codec
-from chunkwright.kernels import KernelBackend
+from chunkwright.kernel_backend import KernelBackend
+from chunkwright.kernels import Kernel
 from chunkwright.ports import Step, Supported, Unsupported
-from chunkwright.program import Kernel
 from chunkwright.spec import ChunkSpec
 from chunkwright_numcodecs import (
     blosc,
@@ -84,7 +84,7 @@ _KERNELS: dict[str, tuple[Callable[[Step], Kernel], str]] = {
 # In bytes that pass a compressor, of which it takes at least 1 ns each. Below these, handing work to other threads
 # costs more than they save: 10 microseconds for a batch, 5 a range; and a chunk has as much of work in Python.
 _SMALLEST_CHUNK = 16 << 10
-_SMALLEST_BATCH = 256 << 10
+_SMALLEST_BATCH = 512 << 10
 _SMALLEST_RANGE = 64 << 10
 
 

@@ -21,8 +21,8 @@ from numcodecs.blosc import Blosc, decompress
 from numpy.typing import NDArray
 
 from chunkwright.errors import ChunkLengthError, CorruptChunkError
+from chunkwright.kernels import Kernel, decoded_limit
 from chunkwright.ports import Step
-from chunkwright.program import Kernel, decoded_limit
 
 __all__ = ("blosc_kernel",)
 

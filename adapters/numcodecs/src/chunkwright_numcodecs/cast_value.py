@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.codecs import CastValue, ScalarMap
+from chunkwright.kernels import Kernel
 from chunkwright.ports import Step
-from chunkwright.program import Kernel
 from chunkwright_numcodecs._library import panics_as_errors
 
 __all__ = ("cast_value_kernel", "missing_library")

@@ -12,8 +12,8 @@ from numcodecs.gzip import GZip
 from numcodecs.zlib import Zlib
 
 from chunkwright.inflate import gunzip, inflate
+from chunkwright.kernels import Kernel, decoded_limit
 from chunkwright.ports import Step
-from chunkwright.program import Kernel, decoded_limit
 
 __all__ = ("gzip_kernel", "zlib_kernel")
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.errors import ChunkLengthError
+from chunkwright.kernels import Kernel
 from chunkwright.ports import Step
-from chunkwright.program import Kernel
 from chunkwright_numcodecs._library import library_object
 
 __all__ = ("base64_kernel", "filter_kernel", "shuffle_kernel")

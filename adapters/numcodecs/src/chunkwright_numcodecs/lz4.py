@@ -14,8 +14,8 @@ from numcodecs.lz4 import decompress
 from numpy.typing import NDArray
 
 from chunkwright.errors import ChunkLengthError, CorruptChunkError
+from chunkwright.kernels import Kernel, decoded_limit
 from chunkwright.ports import Step
-from chunkwright.program import Kernel, decoded_limit
 from chunkwright_numcodecs._library import library_object
 
 __all__ = ("lz4_kernel",)

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.errors import ChunkLengthError, CorruptChunkError
+from chunkwright.kernels import Kernel
 from chunkwright.ports import Step
-from chunkwright.program import Kernel
 from chunkwright_numcodecs._library import library_object, panics_as_errors
 
 __all__ = ("pcodec_kernel", "zfpy_kernel")

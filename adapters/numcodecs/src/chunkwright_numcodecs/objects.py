@@ -22,8 +22,8 @@ from numcodecs.errors import UnsafeDecodeError
 from numpy.typing import NDArray
 
 from chunkwright.errors import ChunkLengthError, CorruptChunkError
+from chunkwright.kernels import Kernel
 from chunkwright.ports import Step
-from chunkwright.program import Kernel
 from chunkwright.spec import ChunkSpec
 from chunkwright_numcodecs._library import library_object
 

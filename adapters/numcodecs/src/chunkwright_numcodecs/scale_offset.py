@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from chunkwright.codecs import ScaleOffset
 from chunkwright.errors import CorruptChunkError
+from chunkwright.kernels import Kernel
 from chunkwright.ports import Step
-from chunkwright.program import Kernel
 
 __all__ = ("scale_offset_kernel",)
 

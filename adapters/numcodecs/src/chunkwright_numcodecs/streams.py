@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from chunkwright.errors import ChunkLengthError, CorruptChunkError
+from chunkwright.kernels import Kernel, decoded_limit
 from chunkwright.ports import Step
-from chunkwright.program import Kernel, decoded_limit
 from chunkwright_numcodecs._library import library_object
 
 __all__ = ("bz2_kernel", "decompress_streams", "lzma_kernel")

@@ -19,8 +19,8 @@ from numcodecs.zstd import Zstd, decompress
 from numpy.typing import NDArray
 
 from chunkwright.errors import ChunkLengthError, CorruptChunkError
+from chunkwright.kernels import Kernel, decoded_limit
 from chunkwright.ports import Step
-from chunkwright.program import Kernel, decoded_limit
 
 __all__ = ("content_size", "zstd_kernel")
 

@@ -29,6 +29,9 @@ from chunkwright_store.sources import closing
 
 __all__ = ("Call", "Driver", "Reader", "Writer")
 
+MAX_AT_ONCE = 64
+"""With more chunks than this, finding the first requests would hold the loop up."""
+
 
 class Call:
     """What the plans of one call share. Used on the loop only."""
@@ -110,10 +113,11 @@ class Driver:
         self._call: Call
 
     def start(self, call: Call) -> None:
-        """Send the first requests, from the loop: what they are is known already."""
+        """Send the first requests; few of them from the loop at once, because what they are is known already."""
         self._call = call
         call.running += 1
-        self._send(self._requests(call.max_in_flight - call.in_flight))
+        if self._schedule.unbegun <= MAX_AT_ONCE:
+            self._send(self._requests(call.max_in_flight - call.in_flight))
         if not self._fetching:
             self._go_on()
 

@@ -55,6 +55,11 @@ class Schedule:
         return bool(self._begun) or len(self._fresh) > 0
 
     @property
+    def unbegun(self) -> int:
+        """Needs of chunks that were not begun."""
+        return len(self._fresh)
+
+    @property
     def begun(self) -> NDArray[np.int64]:
         """Chunks that were begun and still need something."""
         if not self._begun:

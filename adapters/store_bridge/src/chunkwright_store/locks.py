@@ -155,11 +155,9 @@ class Hold:
 
     def wake(self) -> None:
         """Tell whoever waits that the keys are held now; if the loop is gone, pass them on."""
-        waiting = self._waiting
-        if waiting is None:
-            return
+        assert self._waiting is not None
         try:
-            waiting()
+            self._waiting()
         except RuntimeError:
             self.release()
 

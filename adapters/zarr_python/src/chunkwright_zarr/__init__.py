@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from zarr.registry import register_pipeline
 
+from chunkwright_zarr.boxes import read_boxes, read_boxes_async
 from chunkwright_zarr.config import use
 from chunkwright_zarr.counters import counters
 from chunkwright_zarr.explain import ArrayExplanation, ExplainedPath, explain
 from chunkwright_zarr.pipeline import CodecPipeline
 
-__all__ = ("ArrayExplanation", "CodecPipeline", "ExplainedPath", "counters", "explain", "use")
+__all__ = (
+    "ArrayExplanation",
+    "CodecPipeline",
+    "ExplainedPath",
+    "counters",
+    "explain",
+    "read_boxes",
+    "read_boxes_async",
+    "use",
+)
 
 # zarr looks a pipeline up by module and qualified name, so it must not be called by where it happens to lie.
 CodecPipeline.__module__ = __name__

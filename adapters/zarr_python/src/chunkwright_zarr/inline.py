@@ -2,7 +2,8 @@
 
 A hop to a thread and back costs 40 to 70 microseconds, more than decoding a small chunk. Doing the work on the
 event loop instead holds up whatever else runs there, so it is done only on the private loop that zarr keeps for
-its synchronous API, and only when the planned work takes about as long as the hop and a little.
+its synchronous API, and only when the planned work takes about as long as the hop and a little. Foreign codecs
+never run there: nobody knows what they do, and some call zarr's synchronous API themselves.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from zarr.core import sync
 
 from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
+from chunkwright_zarr.ready import Ready
 
-__all__ = ("is_small", "is_small_selection", "on_private_loop")
+__all__ = ("granule", "is_small", "is_small_selection", "on_private_loop")
 
 MAX_CHUNKS = 8
 """Most (inner) chunks of small work; each costs ten to twenty microseconds besides its bytes."""
@@ -35,12 +37,12 @@ def on_private_loop() -> bool:
     return asyncio._get_running_loop() is sync.loop[0] is not None
 
 
-def is_small(prepared: PreparedChain, chunks: int) -> bool:
+def is_small(ready: Ready, chunks: int) -> bool:
     """Whether decoding or encoding whole chunks is small work.
 
     Parameters
     ----------
-    prepared
+    ready
         Their chain.
     chunks
         How many there are.
@@ -50,6 +52,9 @@ def is_small(prepared: PreparedChain, chunks: int) -> bool:
     bool
         Never for elements of variable length.
     """
+    prepared = ready.prepared
+    if prepared is None or ready.is_foreign:
+        return False
     itemsize = prepared.spec.dtype.itemsize
     if itemsize is None:
         return False
@@ -60,12 +65,12 @@ def is_small(prepared: PreparedChain, chunks: int) -> bool:
     return inner <= MAX_CHUNKS and elements * itemsize <= MAX_NBYTES
 
 
-def is_small_selection(prepared: PreparedChain, entries: Entries) -> bool:
+def is_small_selection(ready: Ready, entries: Entries) -> bool:
     """Whether reading or writing what entries select is small work.
 
     Parameters
     ----------
-    prepared
+    ready
         The chain of the chunks.
     entries
         Their selections.
@@ -75,24 +80,38 @@ def is_small_selection(prepared: PreparedChain, entries: Entries) -> bool:
     bool
         Never for elements of variable length, nor for selections with index lists.
     """
+    prepared = ready.prepared
+    if prepared is None or ready.is_foreign:
+        return False
     itemsize = prepared.spec.dtype.itemsize
     if itemsize is None or len(entries) > MAX_CHUNKS or not entries.is_boxes:
         return False
-    granule = _granule(prepared)
+    least = granule(prepared)
     touched = 0
     for start, count, step in zip(entries.start.tolist(), entries.count.tolist(), entries.step.tolist(), strict=True):
         pieces = 1
-        for first, taken, by, size in zip(start, count, step, granule, strict=True):
+        for first, taken, by, size in zip(start, count, step, least, strict=True):
             pieces *= (first + max(taken - 1, 0) * by) // size - first // size + 1
         touched += pieces
-    return touched <= MAX_CHUNKS and touched * math.prod(granule) * itemsize <= MAX_NBYTES
+    return touched <= MAX_CHUNKS and touched * math.prod(least) * itemsize <= MAX_NBYTES
 
 
-def _granule(prepared: PreparedChain) -> tuple[int, ...]:
-    """Shape of what is decoded at least, along the axes of the decoded chunk."""
+def granule(prepared: PreparedChain) -> tuple[int, ...]:
+    """Return the shape of what is decoded at least.
+
+    Parameters
+    ----------
+    prepared
+        The chain of the chunks.
+
+    Returns
+    -------
+    tuple of int
+        The shape of the innermost chunks that can be read by themselves, along the axes of the decoded chunk.
+    """
     if not prepared.is_partial or prepared.shard is None or prepared.order is None:
         return prepared.spec.shape
-    inner = _granule(prepared.shard.inner)
+    inner = granule(prepared.shard.inner)
     shape = [0] * len(inner)
     for axis, decoded in enumerate(prepared.order):
         shape[decoded] = inner[axis]

@@ -37,10 +37,11 @@ from chunkwright.errors import SelectionError, UnsupportedCodecError
 from chunkwright_zarr import whole
 from chunkwright_zarr.config import Settings, backends_for, read_settings
 from chunkwright_zarr.counters import count
-from chunkwright_zarr.driving import drive_read, drive_write, locks_of
+from chunkwright_zarr.reads import drive_read
 from chunkwright_zarr.ready import Ready, check_strict, make_ready
 from chunkwright_zarr.selections import Group, grouped
-from chunkwright_zarr.specs import same_spec
+from chunkwright_zarr.specs import copyable, same_spec
+from chunkwright_zarr.writes import drive_write, locks_of
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -345,7 +346,7 @@ class CodecPipeline(ZarrCodecPipeline):
             reason = "buffers outside main memory"
         if not reason:
             try:
-                return await drive_read(groups, readies, np.asarray(array), drop_axes)
+                return await drive_read(groups, readies, copyable(np.asarray(array)), drop_axes)
             except SelectionError:
                 reason = "a selection of an unknown form"
         self.refuse_if_strict(reason)
@@ -385,7 +386,7 @@ class CodecPipeline(ZarrCodecPipeline):
             reason = "buffers outside main memory"
         if not reason:
             try:
-                await drive_write(groups, readies, np.asarray(array), drop_axes)
+                await drive_write(groups, readies, copyable(np.asarray(array)), drop_axes)
             except SelectionError:
                 reason = "a selection of an unknown form"
             else:

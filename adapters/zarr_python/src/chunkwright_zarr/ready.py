@@ -11,6 +11,7 @@ backend.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
@@ -46,6 +47,8 @@ class Ready:
         The prepared chain; None when zarr's own pipeline has to do the work.
     is_async
         Whether a codec can only be awaited.
+    is_foreign
+        Whether there is a foreign codec anywhere in the chain.
     reason
         Why zarr's own pipeline has to do the work.
     is_unfit
@@ -56,6 +59,7 @@ class Ready:
     spec: ArraySpec
     prepared: PreparedChain | None
     is_async: bool = False
+    is_foreign: bool = False
     reason: str = ""
     is_unfit: bool = False
 
@@ -92,7 +96,7 @@ def make_ready(codecs: Sequence[Codec], spec: ArraySpec, backends: tuple[Backend
             if _does_own_io(bound, codecs):
                 return Ready(spec, None, reason=f"{bound.codecs[0].name} reads and writes parts of chunks itself")
             prepared = _prepared(bound, spec.shape, backends)
-            return Ready(spec, prepared, prepared.is_async)
+            return Ready(spec, prepared, prepared.is_async, has_foreign(prepared))
         except UnsupportedCodecError as error:
             if strict or error.codec is None or error.codec in refused:
                 return Ready(spec, None, reason=str(error))
@@ -126,6 +130,14 @@ def check_strict(ready: Ready) -> None:
         if run.reason:
             raise UnsupportedCodecError(f"strict mode forbids a fallback ({run.reason})", codec=run.codecs[0])
 
+
+def _after_fork() -> None:
+    global _mutex
+    _mutex = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 _cache: OrderedDict[Hashable, PreparedChain] = OrderedDict()
 _mutex = threading.Lock()

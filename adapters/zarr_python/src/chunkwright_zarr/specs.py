@@ -3,6 +3,10 @@
 zarr says what a chunk is with an ``ArraySpec``; its data type and fill value become a
 :class:`chunkwright.spec.DataType` and a :class:`chunkwright.spec.FillValue` here. A data type that keeps Python
 objects other than text and bytes has no counterpart: then zarr's own pipeline has to do the work.
+
+Dates and durations without a unit in foreign byte order are treated as the integers that they are stored as,
+because NumPy swaps their bytes where it should not and does not where it should, even from one such array to
+another.
 """
 
 from __future__ import annotations
@@ -10,12 +14,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from zarr.core.array_spec import ArraySpec
 from zarr.core.dtype import VariableLengthBytes, VariableLengthUTF8
 
 from chunkwright.spec import ChunkSpec, DataType, FillValue, Variable
 
-__all__ = ("chunk_spec", "same_spec")
+__all__ = ("chunk_spec", "copyable", "same_spec")
 
 VARIABLE: dict[type, Variable] = {VariableLengthUTF8: "string", VariableLengthBytes: "bytes"}
 
@@ -48,17 +53,47 @@ def chunk_spec(spec: ArraySpec) -> ChunkSpec | None:
     variable = VARIABLE.get(type(spec.dtype))
     if variable is None and native.hasobject:
         return None
+    if _is_miscopied(native):
+        native = np.dtype(f"{native.str[0]}i8")
     dtype = DataType(native, variable)
     return ChunkSpec(spec.shape, dtype, _fill_value(spec, dtype))
 
 
 def _fill_value(spec: ArraySpec, dtype: DataType) -> FillValue:
     value: Any = spec.fill_value
-    if value is None:
+    is_default = value is None
+    if is_default:
         value = spec.dtype.default_scalar()
     if dtype.variable:
-        return FillValue(value, is_default=spec.fill_value is None)
-    return FillValue(FillValue.of(dtype, value).value, is_default=spec.fill_value is None)
+        return FillValue(value, is_default=is_default)
+    if dtype.numpy.kind == "i" and isinstance(value, np.datetime64 | np.timedelta64):
+        value = value.view(np.int64)
+    return FillValue(FillValue.of(dtype, value).value, is_default=is_default)
+
+
+def _is_miscopied(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "mM" and not dtype.isnative and np.datetime_data(dtype)[0] == "generic"
+
+
+def copyable(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that NumPy copies right.
+
+    Parameters
+    ----------
+    array
+        Any array.
+
+    Returns
+    -------
+    NDArray
+        The array, or a view of it as integers: see above.
+
+    Examples
+    --------
+    >>> [copyable(np.frombuffer(bytes(16), dtype)).dtype.kind for dtype in (">M8", ">M8[s]")]
+    ['i', 'M']
+    """
+    return array.view(f"{array.dtype.str[0]}i8") if _is_miscopied(array.dtype) else array
 
 
 def same_spec(one: ArraySpec, other: ArraySpec) -> bool:

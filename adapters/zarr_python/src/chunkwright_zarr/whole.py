@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from chunkwright import execute
 from chunkwright.buffers import Buffers
 from chunkwright_store import run_off_loop
@@ -17,6 +20,7 @@ from chunkwright_zarr.config import max_workers
 from chunkwright_zarr.counters import Call, count
 from chunkwright_zarr.inline import is_small, on_private_loop
 from chunkwright_zarr.ready import Ready
+from chunkwright_zarr.specs import copyable
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -54,7 +58,8 @@ async def decode(pipeline: CodecPipeline, batch: Sequence[tuple[Buffer | None, A
             calls = execute.decode_arrays(ready.prepared, buffers, max_workers())
             decoded = await _run(ready, calls, len(rows), "decode")
             make = spec.prototype.nd_buffer.from_ndarray_like
-            arrays = [None if array is None else make(array) for array in decoded]
+            native = spec.dtype.to_native_dtype()
+            arrays = [None if array is None else make(_as_declared(array, native)) for array in decoded]
         for row, array in zip(rows, arrays, strict=True):
             results[row] = array
     return results
@@ -84,7 +89,7 @@ async def encode(pipeline: CodecPipeline, batch: Sequence[tuple[NDBuffer | None,
             buffers = list(await pipeline.default.encode([(item, spec) for item in items]))
         else:
             dtype = ready.prepared.spec.dtype.numpy
-            arrays = [None if item is None else item.as_numpy_array().astype(dtype, copy=False) for item in items]
+            arrays = [None if item is None else _array_of(item, dtype) for item in items]
             calls = execute.encode_arrays(ready.prepared, arrays, max_workers(), spec.config.write_empty_chunks)
             encoded = await _run(ready, calls, len(rows), "encode")
             make: Any = spec.prototype.buffer.from_bytes
@@ -92,6 +97,15 @@ async def encode(pipeline: CodecPipeline, batch: Sequence[tuple[NDBuffer | None,
         for row, buffer in zip(rows, buffers, strict=True):
             results[row] = buffer
     return results
+
+
+def _array_of(chunk: NDBuffer, dtype: np.dtype[Any]) -> NDArray[Any]:
+    return copyable(chunk.as_numpy_array()).astype(dtype, copy=False)
+
+
+def _as_declared(array: NDArray[Any], native: np.dtype[Any]) -> NDArray[Any]:
+    """Dates that were treated as integers are dates again."""
+    return array.view(native) if native.kind in "mM" and array.dtype.kind == "i" else array
 
 
 def _fall_back(pipeline: CodecPipeline, call: Call, reason: str) -> None:
@@ -110,8 +124,7 @@ async def _run[T](ready: Ready, calls: Generator[Any, Any, T], chunks: int, what
     if ready.is_async:
         count(what, "async")
         return await await_calls(calls)
-    assert ready.prepared is not None
-    if on_private_loop() and is_small(ready.prepared, chunks):
+    if on_private_loop() and is_small(ready, chunks):
         count(what, "inline")
         return execute.run_calls(calls)
     count(what, "sync")

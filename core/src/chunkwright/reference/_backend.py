@@ -12,9 +12,9 @@ import numpy as np
 from chunkwright.codecs import Codec
 from chunkwright.errors import ChecksumError, ChunkLengthError
 from chunkwright.inflate import gunzip, inflate
-from chunkwright.kernels import KernelBackend
+from chunkwright.kernel_backend import KernelBackend
+from chunkwright.kernels import Kernel, decoded_limit
 from chunkwright.ports import Step, Supported, Unsupported
-from chunkwright.program import Kernel, decoded_limit
 from chunkwright.reference._crc32c import crc32c
 from chunkwright.reference._vlen import vlen_decoder, vlen_encoder
 from chunkwright.spec import ChunkSpec

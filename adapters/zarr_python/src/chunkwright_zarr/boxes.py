@@ -1,0 +1,319 @@
+"""Read many crops of one shape from an array in one call, as training on random crops wants them.
+
+Reading crops one by one reads and decodes what they share once for each of them, and pays for a call each. Here
+they are one read: the crops become pieces of chunks (:mod:`chunkwright_zarr.crops`), all pieces become plans, one
+per shape of chunks, and the store bridge drives those, so that each (inner) chunk is fetched and decoded once and
+copied to every crop that has a part of it. Bytes in flight are bounded by the bridge's limits. Where so many
+pieces come up that their columns would take much memory, plans are made and driven for one part of the array
+after the other.
+
+How the plans are driven depends on the store, as in the pipeline; synchronous ones on the calling thread, without
+an event loop. The array may have been opened with any pipeline: ours is made of its metadata. What ours cannot
+do, zarr does crop by crop; that is counted, and an error in strict mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from operator import index
+from typing import Any
+
+import attrs
+import numpy as np
+import zarr
+from numpy.typing import ArrayLike, NDArray
+from zarr.codecs._v2 import V2Codec
+from zarr.core.array import AsyncArray
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import cpu, default_buffer_prototype
+from zarr.core.chunk_grids import ChunkGrid
+from zarr.core.common import concurrent_map
+from zarr.core.config import config
+from zarr.core.metadata import ArrayV2Metadata
+from zarr.core.sync import sync
+from zarr.errors import ChunkNotFoundError
+
+from chunkwright.errors import SelectionError
+from chunkwright_store import Limits, ReadJob, read_async, read_hop, read_sync, run_off_loop
+from chunkwright_store.zarr import Kind, classify, is_cpu, sources_of
+from chunkwright_zarr.config import read_settings
+from chunkwright_zarr.counters import count
+from chunkwright_zarr.crops import Boxes, ChunkPieces, cut, edges_of, in_halves
+from chunkwright_zarr.driving import Keys, limits_for, prepared_chain, whole_fraction, whole_nbytes
+from chunkwright_zarr.inline import granule
+from chunkwright_zarr.pipeline import CodecPipeline
+from chunkwright_zarr.ready import Ready
+
+__all__ = ("read_boxes", "read_boxes_async")
+
+MAX_PIECES = 1 << 17
+"""Pieces that are planned at a time: some tens of megabytes of columns."""
+
+type AnyArray = zarr.Array[Any] | AsyncArray[Any]
+
+
+def read_boxes(
+    array: AnyArray, starts: ArrayLike, shape: Sequence[int], out: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Read boxes of one shape, for instance random crops for training.
+
+    The result is that of ``numpy.stack`` of one zarr read per box, but what the boxes share is fetched and
+    decoded once. Boxes may overlap and repeat, in any order.
+
+    Parameters
+    ----------
+    array
+        A zarr array, opened with any codec pipeline.
+    starts
+        Integers of shape ``(n, array.ndim)``: the first element of each box. None are negative.
+    shape
+        Shape of every box, one length per axis of the array.
+    out
+        Array of shape ``(n, *shape)`` to read into, of any strides, and of any dtype that NumPy can assign the
+        array's dtype to; a new C-contiguous one by default.
+
+    Returns
+    -------
+    NDArray
+        ``out``, or the new array.
+
+    Raises
+    ------
+    SelectionError
+        When a box does not lie within the array; its ``position`` is the row of ``starts``. It is an IndexError.
+    CorruptChunkError
+        When stored bytes do not decode; it names the chunk's key.
+    ChunkNotFoundError
+        When a chunk is missing and the array's configuration has ``read_missing_chunks=False``.
+
+    Examples
+    --------
+    >>> import numpy as np, zarr
+    >>> array = zarr.create_array({}, shape=(4, 6), chunks=(2, 2), dtype="i2")
+    >>> array[:] = np.arange(24).reshape(4, 6)
+    >>> read_boxes(array, [[0, 1], [2, 4]], (2, 2)).tolist()
+    [[[1, 2], [7, 8]], [[16, 17], [22, 23]]]
+    """
+    call = _Call(array, starts, shape, out)
+    try:
+        for part in call.parts():
+            if part.kind == "async":
+                sync(call.read_part(part))
+            else:
+                read_sync(part.jobs, call.out, call.limits)
+                call.note(part)
+    except _UnfitError as unfit:
+        sync(call.read_by_zarr(str(unfit)))
+    call.check()
+    return call.out
+
+
+async def read_boxes_async(
+    array: AnyArray, starts: ArrayLike, shape: Sequence[int], out: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Read boxes of one shape on an event loop; see :func:`read_boxes`.
+
+    Parameters
+    ----------
+    array
+        A zarr array, asynchronous or not.
+    starts
+        Integers of shape ``(n, array.ndim)``: the first element of each box.
+    shape
+        Shape of every box.
+    out
+        Array of shape ``(n, *shape)`` to read into.
+
+    Returns
+    -------
+    NDArray
+        ``out``, or a new array.
+
+    Raises
+    ------
+    SelectionError
+        When a box does not lie within the array.
+    CorruptChunkError
+        When stored bytes do not decode.
+    ChunkNotFoundError
+        When a chunk is missing and the array's configuration has ``read_missing_chunks=False``.
+
+    Examples
+    --------
+    >>> import asyncio, zarr
+    >>> array = zarr.create_array({}, shape=(9,), chunks=(4,), dtype="i2", fill_value=7)
+    >>> asyncio.run(read_boxes_async(array, [[3], [0]], (2,))).tolist()
+    [[7, 7], [7, 7]]
+    """
+    call = _Call(array, starts, shape, out)
+    try:
+        parts = call.parts()
+        while (part := await run_off_loop(partial(next, parts, None))) is not None:
+            await call.read_part(part)
+    except _UnfitError as unfit:
+        await call.read_by_zarr(str(unfit))
+    call.check()
+    return call.out
+
+
+class _UnfitError(Exception):
+    """Our pipeline cannot do it; the message is the reason."""
+
+
+@attrs.frozen(eq=False)
+class _Part:
+    """Some chunks that crops touch, by shape, and how they are read."""
+
+    kind: Kind
+    is_async: bool
+    pieces: Sequence[ChunkPieces]
+    jobs: Sequence[ReadJob]
+
+
+class _Call:
+    """One call: what is read of which array, and into what."""
+
+    def __init__(self, array: AnyArray, starts: ArrayLike, shape: Sequence[int], out: NDArray[Any] | None) -> None:
+        self._array: AsyncArray[Any] = array.async_array if isinstance(array, zarr.Array) else array
+        metadata = self._array.metadata
+        self._shape = _box_shape(shape, metadata.shape)
+        self._starts = _box_starts(starts, self._shape, metadata.shape)
+        self.out = _target(out, (len(self._starts), *self._shape), metadata.dtype.to_native_dtype())
+        self._spec = self._spec_of_first_chunk()
+        self._pipeline = self._our_pipeline()
+        self._missing: list[tuple[int, ...]] = []
+        self.limits: Limits = limits_for(self._spec)
+
+    def _spec_of_first_chunk(self) -> ArraySpec:
+        metadata, options, prototype = self._array.metadata, self._array.config, default_buffer_prototype()
+        if isinstance(metadata, ArrayV2Metadata):
+            options = replace(options, order=metadata.order)
+        if not is_cpu(prototype):
+            prototype = cpu.buffer_prototype
+        self._edges = edges_of(ChunkGrid.from_metadata(metadata))
+        shape = tuple(int(along.length(np.zeros((), np.int64))) for along in self._edges)
+        return ArraySpec(shape, metadata.dtype, metadata.fill_value, options, prototype)
+
+    def _our_pipeline(self) -> CodecPipeline:
+        pipeline, metadata = self._array.codec_pipeline, self._array.metadata
+        if isinstance(pipeline, CodecPipeline):
+            return pipeline
+        if isinstance(metadata, ArrayV2Metadata):
+            codecs: Sequence[Any] = (V2Codec(filters=metadata.filters, compressor=metadata.compressor),)
+        else:
+            codecs = metadata.codecs
+        return CodecPipeline(codecs, read_settings()).evolve_from_array_spec(self._spec)
+
+    def parts(self) -> Iterator[_Part]:
+        """Plan the call, part by part; mostly there is one."""
+        boxes = Boxes.of(self._starts, self._shape)
+        if len(boxes):
+            least = granule(prepared_chain(self._ready(self._spec.shape)))
+            for some in in_halves(boxes, self._edges, least, MAX_PIECES):
+                yield self._part(some)
+
+    def _ready(self, shape: tuple[int, ...]) -> Ready:
+        ready = self._pipeline.ready_for(replace(self._spec, shape=shape))
+        if ready.prepared is None:
+            raise _UnfitError(ready.reason)
+        return ready
+
+    def _part(self, boxes: Boxes) -> _Part:
+        pieces = cut(boxes, self._edges)
+        readies = [self._ready(some.shape) for some in pieces]
+        is_async = any(ready.is_async for ready in readies)
+        kind: Kind = "async" if is_async else classify([self._array.store_path])
+        count("read", "async" if kind == "async" else "sync")
+        jobs = [self._job(some, ready, kind) for some, ready in zip(pieces, readies, strict=True)]
+        return _Part(kind, is_async, pieces, jobs)
+
+    def _job(self, pieces: ChunkPieces, ready: Ready, kind: Kind) -> ReadJob:
+        chain, root, encode = prepared_chain(ready), self._array.store_path, self._array.metadata.encode_chunk_key
+        getters = [root / encode(tuple(cell)) for cell in pieces.cells.tolist()]
+        return ReadJob(
+            plan=chain.plan_read(pieces.entries, whole_fraction=whole_fraction(chain, kind)),
+            sources=sources_of(getters, kind, self._spec.prototype, self.limits),
+            keys=Keys(getters),
+            whole_nbytes=whole_nbytes(chain),
+        )
+
+    async def read_part(self, part: _Part) -> None:
+        """Read a part from an event loop."""
+        if part.kind == "async":
+            await read_async(part.jobs, self.out, self.limits, is_async=part.is_async)
+        else:
+            await read_hop(part.jobs, self.out, self.limits)
+        self.note(part)
+
+    async def read_by_zarr(self, reason: str) -> None:
+        """Read crop by crop with the array's own methods."""
+        self._pipeline.refuse_if_strict(reason)
+        count("read", "default", reason)
+
+        async def read(number: int, start: Sequence[int]) -> None:
+            box = tuple(slice(first, first + length) for first, length in zip(start, self._shape, strict=True))
+            self.out[number] = await self._array.getitem(box, prototype=self._spec.prototype)
+
+        await concurrent_map(enumerate(self._starts.tolist()), read, config.get("async.concurrency", 10))
+
+    def note(self, part: _Part) -> None:
+        """Remember which chunks were missing, if that matters."""
+        if self._spec.config.read_missing_chunks:
+            return
+        for pieces, job in zip(part.pieces, part.jobs, strict=True):
+            statuses: NDArray[np.bool_] = job.plan.statuses  # type: ignore[attr-defined]  # a plan of ours
+            gone = np.unique(pieces.entries.chunk[~statuses])
+            self._missing += map(tuple, pieces.cells[gone].tolist())
+
+    def check(self) -> None:
+        """Raise when chunks are missing that must not be."""
+        if self._missing:
+            keys = [self._array.metadata.encode_chunk_key(cell) for cell in self._missing]
+            named = ", ".join(map(repr, keys[:8])) + (" and others" if len(keys) > 8 else "")
+            raise ChunkNotFoundError(f"{len(keys)} missing chunks in {self._array.store_path}: {named}")
+
+
+def _box_shape(shape: Sequence[int], extents: tuple[int, ...]) -> tuple[int, ...]:
+    lengths = tuple(map(index, shape))
+    if len(lengths) != len(extents):
+        raise SelectionError("a shape has one length per axis", expected=len(extents), found=len(lengths))
+    if any(length < 0 for length in lengths):
+        raise SelectionError("no length is negative", found=lengths)
+    return lengths
+
+
+def _box_starts(starts: ArrayLike, shape: tuple[int, ...], extents: tuple[int, ...]) -> NDArray[np.int64]:
+    given = np.asarray(starts)
+    if given.shape == (0,):
+        given = given.reshape(0, len(shape))
+    if given.ndim != 2 or given.shape[1] != len(shape):
+        raise SelectionError("starts have one row per box", expected=f"(n, {len(shape)})", found=given.shape)
+    if given.size and given.dtype.kind not in "iu":
+        raise SelectionError("starts are integers", found=given.dtype)
+    greatest = np.array(extents, np.int64) - np.array(shape, np.int64)
+    # What does not fit into int64 is beyond every array.
+    numbers: NDArray[np.int64] = np.minimum(given, np.iinfo(np.int64).max).astype(np.int64)
+    outside = ((numbers < 0) | (numbers > greatest)).any(axis=1)
+    if outside.any():
+        row = int(outside.argmax())
+        raise SelectionError(
+            f"box {row} does not lie within the array",
+            position=row,
+            expected=f"{shape} elements of {extents}",
+            found=f"start {tuple(given[row].tolist())}",
+        )
+    return numbers
+
+
+def _target(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    if out is None:
+        return np.empty(shape, dtype)
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be a NumPy array, not {type(out).__name__}")
+    if out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}, the boxes have {shape}")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only")
+    return out

@@ -1,0 +1,197 @@
+"""Read a batch: where the bytes are decides how it is driven.
+
+Planning goes with the work: a read in another thread plans there. Only a few chunks are looked at on zarr's own
+loop, to see whether the work is small enough to be done at once. A few chunks that are read whole in any case,
+because they are not sharded, or their shards are in memory or of little size, need no plan at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from numpy.typing import NDArray
+from zarr.abc.codec import GetResult
+
+from chunkwright.buffers import Buffers
+from chunkwright.entries import Entries
+from chunkwright.errors import CodecError
+from chunkwright.read_plan import ReadPlan
+from chunkwright_store import Limits, ReadJob, read_async, read_hop, read_sync, run_off_loop
+from chunkwright_store.zarr import Kind, key_of, source_of
+from chunkwright_zarr.counters import count
+from chunkwright_zarr.driving import (
+    MAX_PLANNED_ON_LOOP,
+    Keys,
+    kind_of_store,
+    limits_for,
+    prepared_chain,
+    whole_fraction,
+    whole_nbytes,
+)
+from chunkwright_zarr.inline import MAX_CHUNKS, is_small_selection, on_private_loop
+from chunkwright_zarr.ready import Ready
+from chunkwright_zarr.selections import Group, read_entries
+
+__all__ = ("drive_read",)
+
+UNPLANNED_NBYTES = 8 << 20
+"""Up to so many decoded bytes, a few whole chunks are read and decoded one after the other, without a plan."""
+
+
+async def drive_read(
+    groups: Sequence[Group], readies: Sequence[Ready], out: NDArray[Any], drop_axes: tuple[int, ...]
+) -> tuple[GetResult, ...]:
+    """Read a batch.
+
+    Parameters
+    ----------
+    groups
+        Its rows, by spec.
+    readies
+        The chain of each group.
+    out
+        The array that is read into.
+    drop_axes
+        Axes of the chunks that ``out`` has not.
+
+    Returns
+    -------
+    tuple of dict
+        One status per row of the batch.
+
+    Raises
+    ------
+    SelectionError
+        When a selection cannot be expressed; nothing was read.
+    CodecError
+        With the key of the chunk.
+    """
+    kind = kind_of_store(groups, readies)
+    limits = limits_for(groups[0].spec)
+    read = _Read(groups, readies, out.shape, drop_axes, kind, limits)
+    if kind == "async":
+        if sum(len(group.rows) for group in groups) > MAX_PLANNED_ON_LOOP:
+            await run_off_loop(read.plan)
+        else:
+            read.plan()
+        count("read", "async")
+        await read_async(read.jobs(), out, limits, is_async=any(ready.is_async for ready in readies))
+    elif on_private_loop() and read.is_small:
+        count("read", "inline")
+        return read.at_once(out)
+    elif read.needs_no_plan:
+        count("read", "sync")
+        return await run_off_loop(partial(read.at_once, out))
+    else:
+        count("read", "sync")
+        await read_hop(read.jobs(), out, limits)
+    return read.statuses()
+
+
+class _Read:
+    """The plans of one read, made when they are first needed."""
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        readies: Sequence[Ready],
+        out_shape: tuple[int, ...],
+        drop_axes: tuple[int, ...],
+        kind: Kind,
+        limits: Limits,
+    ) -> None:
+        self._groups, self._readies = groups, readies
+        self._chains = [prepared_chain(ready) for ready in readies]
+        self._out_shape, self._drop_axes = out_shape, drop_axes
+        self._kind, self._limits = kind, limits
+        self._entries: list[Entries] = []
+        self._plans: list[ReadPlan] = []
+
+    def select(self) -> list[Entries]:
+        """All selections, before the first plan: what cannot be expressed must turn up before anything is read."""
+        if not self._entries:
+            self._entries = [read_entries(group, self._out_shape, self._drop_axes) for group in self._groups]
+        return self._entries
+
+    def plan(self) -> None:
+        if self._plans:
+            return
+        pairs = zip(self._chains, self.select(), strict=True)
+        self._plans = [
+            chain.plan_read(entries, whole_fraction=whole_fraction(chain, self._kind)) for chain, entries in pairs
+        ]
+
+    @property
+    def is_few(self) -> bool:
+        """Whether there are only a few chunks, of one spec."""
+        return len(self._groups) == 1 and len(self._groups[0].rows) <= MAX_CHUNKS
+
+    @property
+    def is_small(self) -> bool:
+        """Whether this is small work; looked into for a few chunks only."""
+        return self.is_few and is_small_selection(self._readies[0], self.select()[0])
+
+    @property
+    def needs_no_plan(self) -> bool:
+        """Whether it is a few chunks of no great size that are read whole in any case."""
+        chain, rows = self._chains[0], self._groups[0].rows
+        if not self.is_few or len(rows) * whole_nbytes(chain) > UNPLANNED_NBYTES:
+            return False
+        return not chain.is_partial or not whole_fraction(chain, self._kind)
+
+    def at_once(self, out: NDArray[Any]) -> tuple[GetResult, ...]:
+        """Read on this thread."""
+        chain, rows = self._chains[0], self._groups[0].rows
+        if not self.needs_no_plan:
+            read_sync(self.jobs(), out, self._limits)
+            return self.statuses()
+        self.select()
+        prototype = self._groups[0].spec.prototype
+        stored = [row[0].get_sync(prototype=prototype) for row in rows]
+        buffers = Buffers.of([None if data is None else data.as_numpy_array() for data in stored])
+        try:
+            chain.decode_many_into(buffers, self._entries[0], out, max_workers=self._limits.max_workers)
+        except CodecError as error:
+            if error.position is not None:
+                error.with_key(key_of(rows[error.position][0]))
+            raise
+        return results([data is not None for data in stored])
+
+    def jobs(self) -> Iterator[ReadJob]:
+        self.plan()
+        for group, chain, plan in zip(self._groups, self._chains, self._plans, strict=True):
+            getters, prototype = [row[0] for row in group.rows], group.spec.prototype
+            yield ReadJob(
+                plan=plan,
+                sources=[source_of(getter, self._kind, prototype, self._limits) for getter in getters],
+                keys=Keys(getters),
+                whole_nbytes=whole_nbytes(chain),
+            )
+
+    def statuses(self) -> tuple[GetResult, ...]:
+        if len(self._plans) == 1:
+            present = self._plans[0].statuses.tolist()
+        else:
+            present = [True] * sum(len(group.rows) for group in self._groups)
+            for group, plan in zip(self._groups, self._plans, strict=True):
+                for position, here in zip(group.positions or (), plan.statuses.tolist(), strict=True):
+                    present[position] = here
+        return results(present)
+
+
+def results(present: Iterable[bool]) -> tuple[GetResult, ...]:
+    """Say which chunks were present, as zarr wants to be told.
+
+    Parameters
+    ----------
+    present
+        One per row of the batch.
+
+    Returns
+    -------
+    tuple of dict
+        One per row.
+    """
+    return tuple([{"status": "present"} if here else {"status": "missing"} for here in present])
