@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkwright import ChunkSpec, CodecChain, CorruptChunkError, PlanError, PreparedChain, ReferenceBackend
+from chunkwright import ChunkSpec, CodecChain, CorruptChunkError, Entries, PlanError, PreparedChain, ReferenceBackend
 from chunkwright.codecs import Kind
 from chunkwright.spec import BoundedSize, Size, UnboundedSize
 from tests.support.plans import CRC, DATA, LITTLE, Objects, sharding
@@ -174,3 +174,17 @@ def test_bounds_of_foreign_codecs_are_their_own() -> None:
     host = Host("bytes->bytes")
     host.encoded_size = lambda size, spec: BoundedSize(999)  # type: ignore[method-assign]
     assert chain([LITTLE, INVERT], host).encoded_size == BoundedSize(999)
+
+
+def test_an_error_of_a_foreign_codec_gets_its_position_in_the_batch() -> None:
+    host = Host("array->array")
+    prepared = chain([sharding((3, 4), [ARRAYS, LITTLE])], host)
+    encoded = prepared.encode(DATA)
+
+    def fail(items: Sequence[Any], spec: ChunkSpec) -> Sequence[Any]:
+        raise CorruptChunkError("no", codec=ARRAYS, position=17)
+
+    host.decode_batch = fail  # type: ignore[method-assign]
+    with pytest.raises(CorruptChunkError) as caught:
+        prepared.decode_many_into([encoded, encoded], Entries.whole(DATA.shape, 2), np.zeros((2, *DATA.shape), "u2"))
+    assert caught.value.position == 1

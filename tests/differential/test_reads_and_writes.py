@@ -18,6 +18,7 @@ from zarr.storage import MemoryStore, WrapperStore
 from tests.differential.dtypes import DTYPES, INTEGERS, DType
 from tests.differential.effort import effort
 from tests.differential.layouts import Layout, layouts
+from tests.differential.mixtures import mixtures
 from tests.differential.selections import selections
 from tests.support.arrays import assert_same
 from tests.support.pipelines import DEFAULT, Pipeline
@@ -108,3 +109,10 @@ def test_random_layouts_agree_with_numpy_and_zarr(pipeline: Pipeline, data: st.D
 @effort(12)
 def test_every_dtype_agrees_with_numpy_and_zarr(pipeline: Pipeline, dtype: DType, data: st.DataObject) -> None:
     _exercise(data, pipeline, data.draw(layouts(dtype)))
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3 specification:UserWarning")
+@given(data=st.data())
+@effort(150)
+def test_mixtures_of_codecs_agree_with_numpy_and_zarr(pipeline: Pipeline, data: st.DataObject) -> None:
+    _exercise(data, pipeline, data.draw(mixtures()))

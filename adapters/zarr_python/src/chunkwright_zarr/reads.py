@@ -7,6 +7,7 @@ because they are not sharded, or their shards are in memory or of little size, n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -17,8 +18,9 @@ from zarr.abc.codec import GetResult
 from chunkwright.buffers import Buffers
 from chunkwright.entries import Entries
 from chunkwright.errors import CodecError
+from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
-from chunkwright_store import Limits, ReadJob, read_async, read_hop, read_sync, run_off_loop
+from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
 from chunkwright_store.zarr import Kind, key_of, source_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
@@ -32,12 +34,15 @@ from chunkwright_zarr.driving import (
 )
 from chunkwright_zarr.inline import MAX_CHUNKS, is_small_selection, on_private_loop
 from chunkwright_zarr.ready import Ready
-from chunkwright_zarr.selections import Group, read_entries
+from chunkwright_zarr.selections import Group, Row, read_entries
 
 __all__ = ("drive_read",)
 
 UNPLANNED_NBYTES = 8 << 20
 """Up to so many decoded bytes, a few whole chunks are read and decoded one after the other, without a plan."""
+
+UNPLANNED_FILE_NBYTES = 4 << 20
+"""Up to so many bytes, files of shards are read whole, for whatever part: a plan for a part costs more."""
 
 
 async def drive_read(
@@ -81,9 +86,10 @@ async def drive_read(
     elif on_private_loop() and read.is_small:
         count("read", "inline")
         return read.at_once(out)
-    elif read.needs_no_plan:
+    elif read.is_few:
         count("read", "sync")
-        return await run_off_loop(partial(read.at_once, out))
+        stop = Stop()
+        return await run_off_loop(partial(read.at_once, out, stop), on_cancel=stop.set)
     else:
         count("read", "sync")
         await read_hop(read.jobs(), out, limits)
@@ -133,19 +139,11 @@ class _Read:
         """Whether this is small work; looked into for a few chunks only."""
         return self.is_few and is_small_selection(self._readies[0], self.select()[0])
 
-    @property
-    def needs_no_plan(self) -> bool:
-        """Whether it is a few chunks of no great size that are read whole in any case."""
+    def at_once(self, out: NDArray[Any], stop: Stop | None = None) -> tuple[GetResult, ...]:
+        """Read a few chunks on this thread."""
         chain, rows = self._chains[0], self._groups[0].rows
-        if not self.is_few or len(rows) * whole_nbytes(chain) > UNPLANNED_NBYTES:
-            return False
-        return not chain.is_partial or not whole_fraction(chain, self._kind)
-
-    def at_once(self, out: NDArray[Any]) -> tuple[GetResult, ...]:
-        """Read on this thread."""
-        chain, rows = self._chains[0], self._groups[0].rows
-        if not self.needs_no_plan:
-            read_sync(self.jobs(), out, self._limits)
+        if not self._needs_no_plan(chain, rows):
+            read_sync(self.jobs(), out, self._limits, stop=stop)
             return self.statuses()
         self.select()
         prototype = self._groups[0].spec.prototype
@@ -158,6 +156,13 @@ class _Read:
                 error.with_key(key_of(rows[error.position][0]))
             raise
         return results([data is not None for data in stored])
+
+    def _needs_no_plan(self, chain: PreparedChain, rows: Sequence[Row]) -> bool:
+        """Whether chunks of no great size are read whole in any case, or that costs less than a plan."""
+        if self._kind == "local" and chain.is_partial:
+            return sum(file_nbytes(row[0]) for row in rows) <= UNPLANNED_FILE_NBYTES
+        is_whole = self._kind == "memory" or not chain.is_partial
+        return is_whole and len(rows) * whole_nbytes(chain) <= UNPLANNED_NBYTES
 
     def jobs(self) -> Iterator[ReadJob]:
         self.plan()
@@ -179,6 +184,25 @@ class _Read:
                 for position, here in zip(group.positions or (), plan.statuses.tolist(), strict=True):
                     present[position] = here
         return results(present)
+
+
+def file_nbytes(getter: Any) -> int:
+    """Return the size of a chunk's file, 0 when there is none.
+
+    Parameters
+    ----------
+    getter
+        A ``StorePath`` of a local store.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
+    try:
+        return os.stat(f"{getter.store.root}/{getter.path}").st_size
+    except OSError:
+        return 0
 
 
 def results(present: Iterable[bool]) -> tuple[GetResult, ...]:
