@@ -274,7 +274,8 @@ def _variable(backend: Backend) -> Iterator[Check]:
     texts = np.array(["", "a", "äöü", "\U0001f40d" * 3, "z" * 70, "0"], object).reshape(2, 3)
     octets = np.vectorize(lambda text: text.encode(), [object])(texts)
     for name, fill, array in (("vlen-utf8", "", texts), ("vlen-bytes", b"", octets)):
-        own, turned = {"name": name}, {"name": "transpose", "configuration": {"order": [1, 0]}}
+        own: dict[str, Any] = {"name": name}
+        turned = {"name": "transpose", "configuration": {"order": [1, 0]}}
         for codecs in ([own], [own, {"name": "zstd"}], [turned, own]):
             bound = CodecChain.from_json(codecs).bind(array.dtype, fill)
             try:
