@@ -1,7 +1,7 @@
 # `make demo` shows what chunkwright does on a real volume; `make test` runs every test. Both set up .venv first.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-own test-doctest test-zarr zarr-suite lint format types imports docstrings docs rust check clean setup
+.PHONY: help demo test test-own test-doctest test-zarr zarr-suite lint format types imports docstrings docs bench rust check clean setup
 SHELL := bash
 
 BIN := .venv/bin
@@ -56,6 +56,9 @@ docstrings: setup ## Check the docstrings of public names
 
 docs: setup ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+bench: setup ## Measure against other readers and writers of zarr; ARGS=--help lists what can be chosen
+	$(PY) -m benches $(ARGS)
 
 rust: setup ## Check format, lints and tests of the Rust member
 	$(CARGO) fmt --all --check

@@ -9,7 +9,7 @@ import numcodecs
 import numpy as np
 import pytest
 import zarr
-from zarr.codecs import ScaleOffset
+from zarr.codecs import BytesCodec, CastValue, ScaleOffset, ShardingCodec
 from zarr.codecs import numcodecs as named
 
 from tests.support.arrays import assert_same, read_and_write, reopened, stored
@@ -27,6 +27,17 @@ def test_an_array_to_array_codec_runs_inside_shards(tmp_path: Path) -> None:
     array = stored(tmp_path / "a", reference, chunks=(2, 4), shards=(4, 8), filters=[scale])
     read_and_write(array, reference, np.s_[3:5, 1:6], 1.25)
     assert_same(reopened(tmp_path / "a")[...], reference)
+
+
+def test_a_chunk_may_begin_at_any_byte_of_a_shard(tmp_path: Path) -> None:
+    """Found here: after an index of 4 + 16 n bytes, elements of 8 bytes are not aligned in memory."""
+    reference = np.arange(-20, 20).reshape(5, 8)
+    sharding = ShardingCodec(
+        chunk_shape=(1, 4), codecs=[CastValue(data_type="float64"), BytesCodec()], index_location="start"
+    )
+    array = stored(tmp_path / "a", reference, chunks=(5, 8), serializer=sharding, compressors=None)
+    read_and_write(array, reference, np.s_[1:4, 3:6], 7)
+    assert_same(reopened(tmp_path / "a")[2:, 1:7], reference[2:, 1:7])
 
 
 def test_a_scale_of_zero_is_refused_when_given_as_text(tmp_path: Path) -> None:

@@ -70,9 +70,9 @@ class Twins:
 
 
 def _value(data: st.DataObject, layout: Layout, shape: tuple[int, ...], fill_value: Any) -> Any:
-    """Something to assign: an array, also a strided or a broadcast one, a scalar, or the fill value."""
+    """Something to assign: an array, also a strided one or one of the other byte order, a scalar, the fill value."""
     random = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed"))
-    kind = data.draw(st.sampled_from(["array", "strided", "scalar", "fill"]), label="value")
+    kind = data.draw(st.sampled_from(["array", "strided", "swapped", "scalar", "fill"]), label="value")
     if kind == "fill":
         return fill_value
     if kind == "scalar":
@@ -81,7 +81,10 @@ def _value(data: st.DataObject, layout: Layout, shape: tuple[int, ...], fill_val
         return layout.dtype.values(random, tuple(2 * extent for extent in reversed(shape))).T[
             tuple(slice(None, None, 2) for _ in shape)
         ]
-    return layout.dtype.values(random, shape)
+    values = layout.dtype.values(random, shape)
+    if kind == "swapped" and values.dtype.kind in "iufcmMU":
+        return values.astype(values.dtype.newbyteorder())
+    return values
 
 
 def _exercise(data: st.DataObject, pipeline: Pipeline, layout: Layout) -> None:
@@ -116,3 +119,26 @@ def test_every_dtype_agrees_with_numpy_and_zarr(pipeline: Pipeline, dtype: DType
 @effort(150)
 def test_mixtures_of_codecs_agree_with_numpy_and_zarr(pipeline: Pipeline, data: st.DataObject) -> None:
     _exercise(data, pipeline, data.draw(mixtures()))
+
+
+@given(data=st.data())
+@effort(100)
+def test_arrays_that_shrink_and_grow_agree_with_zarr(pipeline: Pipeline, data: st.DataObject) -> None:
+    """What a chunk holds beyond the array's edge is kept as zarr keeps it, and comes back when the array grows."""
+    layout = data.draw(layouts(data.draw(st.sampled_from(INTEGERS))).filter(lambda layout: layout.chunks))
+    fill_value = layout.dtype.scalar(np.random.default_rng(data.draw(st.integers(0, 99))))
+    twins = Twins(pipeline, layout, fill_value, wrapped=data.draw(st.booleans(), label="wrapped"))
+    shape = layout.shape
+    for _ in range(data.draw(st.integers(2, 6), label="steps")):
+        if data.draw(st.booleans(), label="resize"):
+            shape = tuple(data.draw(st.lists(st.integers(0, 9), min_size=len(shape), max_size=len(shape))))
+            for array in twins.arrays:
+                array.resize(shape)
+        else:
+            selection = data.draw(selections(shape, layout.chunks, unique=True))
+            value = _value(data, layout, np.shape(selection.read_numpy(np.empty(shape, "u1"))), fill_value)
+            for array in twins.arrays:
+                selection.write(array, value)
+        assert_same(twins.arrays[0][...], twins.arrays[1][...])
+    twins.reference = twins.arrays[1][...]
+    twins.exchange()

@@ -161,6 +161,18 @@ def test_pcodec_writes_what_zarr_writes(dtype):
     same(check(array, serializer=zn.PCodec(level=4), compressors=None), array)
 
 
+@pytest.mark.parametrize("library", [pytest.param(name, marks=needs(name)) for name in ("pcodec", "zfpy")])
+def test_numbers_may_begin_at_any_byte(library):
+    aligned = values("<f8", (3, 4, 5))
+    array = np.frombuffer(b"1" + aligned.tobytes(), "<f8", offset=1).reshape(3, 4, 5)
+    assert not array.flags.aligned
+    metadata, stored, _ = written(
+        aligned, serializer={"pcodec": zn.PCodec, "zfpy": zn.ZFPY}[library](), compressors=None
+    )
+    assert bytes(prepared(metadata).encode(array)) == stored
+    same(prepared(metadata).decode(memoryview(b"1" + stored)[1:]), aligned)
+
+
 @needs("zfpy")
 @pytest.mark.parametrize("options", [{}, {"mode": 2, "rate": 16}, {"mode": 3, "precision": 20}], ids=repr)
 @pytest.mark.parametrize("shape", [(7,), (3, 4), (3, 4, 5), (2, 3, 4, 5)])

@@ -482,3 +482,29 @@ def test_any_array_can_be_read_into(options: dict[str, Any], out: Any) -> None:
     buffer = default_buffer_prototype().nd_buffer.from_ndarray_like(out)
     array.get_basic_selection(slice(None), out=buffer)
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("limit", [0, 4 << 20], ids=["planned", "whole"])
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_parts_of_shards_are_the_same_however_they_are_read(
+    kind: str, limit: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunkwright_zarr.reads.UNPLANNED_FILE_NBYTES", limit)
+    monkeypatch.setattr("chunkwright_zarr.reads.UNPLANNED_NBYTES", limit)
+    monkeypatch.setattr("chunkwright_zarr.driving.WHOLE_NBYTES", limit)
+    store = MemoryStore() if kind == "memory" else LocalStore(tmp_path)
+    expected = np.arange(40 * 30, dtype="i2").reshape(40, 30)
+    with zarr.config.set({"array.read_missing_chunks": False}):
+        array = zarr.create_array(store, shape=(40, 30), chunks=(2, 3), shards=(20, 30), dtype="i2", fill_value=-7)
+    array[:20] = expected[:20]
+    np.testing.assert_array_equal(array[3:17, 4:29], expected[3:17, 4:29])
+    np.testing.assert_array_equal(array[5], expected[5])
+    assert array[19, 29] == expected[19, 29]
+    with pytest.raises(zarr.errors.ChunkNotFoundError):
+        array[15:25]
+    shard = array.store_path / "c/0/0"
+    damaged = bytearray(zarr.core.sync.sync(shard.get(default_buffer_prototype())).to_bytes())
+    damaged[-1] ^= 0xFF
+    zarr.core.sync.sync(shard.set(cpu.Buffer.from_bytes(bytes(damaged))))
+    with pytest.raises(CorruptChunkError, match="'c/0/0'"):
+        array[5]

@@ -75,7 +75,7 @@ def _cast(
 ) -> Callable[[NDArray[Any]], NDArray[Any]]:
     from cast_value_rs import cast_array
 
-    # The library takes arrays in the machine's byte order only.
+    # The library takes arrays in the machine's byte order only, and panics over arrays that are not aligned.
     source, native = source.newbyteorder("="), target.newbyteorder("=")
     read = int if source.kind in "iu" else float
     write = int if target.kind in "iu" else float
@@ -83,7 +83,7 @@ def _cast(
 
     def cast(array: NDArray[Any]) -> NDArray[Any]:
         result: NDArray[Any] = cast_array(
-            array.astype(source, copy=False),
+            np.require(array, source, "A"),
             target_dtype=native,
             rounding_mode=codec.rounding,
             out_of_range_mode=codec.out_of_range,

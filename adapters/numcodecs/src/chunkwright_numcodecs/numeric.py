@@ -3,6 +3,8 @@
 ``pcodec`` decodes into an array of the chain's size. numcodecs would take as many numbers as there are, and leave the
 rest of the array unset when there are fewer; here both are errors.
 
+Both libraries read numbers where they lie, so arrays are aligned for them.
+
 The header of a ``zfpy`` chunk is read first, and must have the chain's shape and data type. The decoder does not look
 where a chunk ends, so it is given zeros behind it, as many as it could read; a chunk that was cut short therefore
 decodes to something, and only its header can be missed. What either decoder allocates besides its result is not
@@ -57,7 +59,7 @@ def pcodec_kernel(step: Step) -> Kernel:
         return array.reshape(spec.shape)
 
     def encode(array: NDArray[Any]) -> Any:
-        return library.encode(np.ascontiguousarray(array, native))
+        return library.encode(np.require(array, native, ["C", "A"]))
 
     return Kernel(codec=name, decode=decode, encode=encode, bounded=False)
 
@@ -99,6 +101,6 @@ def zfpy_kernel(step: Step) -> Kernel:
         return decoded
 
     def encode(array: NDArray[Any]) -> Any:
-        return library.encode(np.ascontiguousarray(array, native))
+        return library.encode(np.require(array, native, ["C", "A"]))
 
     return Kernel(codec=name, decode=decode, encode=encode, bounded=False)
