@@ -57,6 +57,9 @@ pub fn zeroed(length: usize) -> Outcome<Vec<u8>> {
     }
 }
 
+/// The same for the contexts of codec libraries; those of usual levels are smaller.
+const KEPT_CONTEXT: usize = 8 << 20;
+
 /// The working memory of one thread.
 #[derive(Default)]
 pub struct Worker {
@@ -86,6 +89,7 @@ impl Worker {
                 *memory = Memory::default();
             }
         }
+        worker.contexts.trim(KEPT_CONTEXT);
         WORKER.set(Some(worker));
         result
     }

@@ -34,6 +34,13 @@ pub struct Contexts {
     deflate: deflate::Contexts,
 }
 
+impl Contexts {
+    /// Give back what is larger than so many bytes.
+    pub fn trim(&mut self, most: usize) {
+        self.zstd.trim(most);
+    }
+}
+
 /// A bytes->bytes codec with its configuration.
 #[derive(Clone, Debug)]
 pub enum Kernel {

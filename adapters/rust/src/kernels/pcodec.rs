@@ -13,18 +13,21 @@ use super::zarrs::Encoder;
 use crate::errors::{Fault, Kind, Outcome};
 use crate::worker::Memory;
 
+/// Decodes numbers of one type.
+type Decode = fn(&[u8], &mut [u8]) -> Written;
+
 /// The codec for one data type.
 #[derive(Clone, Debug)]
 pub struct Pcodec {
     encoder: Encoder,
-    decode: fn(&[u8], &mut [u8]) -> Written,
+    decode: Decode,
 }
 
 impl Pcodec {
     /// Make the codec: Zarr v3 metadata and data type, one after the other in two lines.
     pub fn new(text: &str) -> Outcome<Self> {
         let (metadata, data_type) = text.split_once('\n').unwrap_or((text, ""));
-        let (decode, size): (fn(&[u8], &mut [u8]) -> Written, usize) = match data_type {
+        let (decode, size): (Decode, usize) = match data_type {
             "uint16" => (decode_as::<u16>, 2),
             "uint32" => (decode_as::<u32>, 4),
             "uint64" => (decode_as::<u64>, 8),

@@ -73,6 +73,15 @@ impl Contexts {
     }
 }
 
+impl Contexts {
+    /// Give back what is larger than so many bytes: high levels need hundreds of megabytes.
+    pub fn trim(&mut self, most: usize) {
+        if self.compressor.as_ref().is_some_and(|context| context.sizeof() > most) {
+            self.compressor = None;
+        }
+    }
+}
+
 /// The sum of the sizes that all frames claim, None when one does not or a frame is broken.
 pub fn claimed(mut input: &[u8]) -> Option<u64> {
     let mut total = 0_u64;
