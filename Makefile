@@ -1,12 +1,13 @@
 # `make demo` shows what chunkwright does on a real volume; `make test` runs every test. Both set up .venv first.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-own test-doctest test-zarr zarr-suite lint format types imports docstrings docs bench rust check clean setup
+.PHONY: help demo test test-own test-doctest test-zarr zarr-suite differential lint format types imports docstrings docs bench rust check clean setup
 SHELL := bash
 
 BIN := .venv/bin
 PY := $(BIN)/python
 WORKERS ?= 2
+EXAMPLES ?= 2000
 PACKAGES := chunkwright chunkwright_numcodecs chunkwright_rust chunkwright_store chunkwright_zarr
 CARGO := CARGO_TARGET_DIR=$(CURDIR)/target PYO3_PYTHON=$(CURDIR)/$(PY) cargo
 
@@ -34,6 +35,9 @@ test-zarr: setup ## Run zarr's codec, indexing and pipeline tests under our pipe
 zarr-suite: setup ## Run all of zarr's tests under our pipeline
 	$(PY) tools/zarr_suite.py --workers $(WORKERS) --all
 
+differential: setup ## Compare with NumPy and zarr on many more random arrays (EXAMPLES of each test)
+	CHUNKWRIGHT_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -n $(WORKERS) tests/differential
+
 lint: setup ## Check style and spelling
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -57,7 +61,8 @@ docstrings: setup ## Check the docstrings of public names
 docs: setup ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-bench: setup ## Measure against other readers and writers of zarr; ARGS=--help lists what can be chosen
+bench: ## Measure against other readers and writers of zarr; ARGS=--help lists what can be chosen
+	@bash tools/setup.sh bench
 	$(PY) -m benches $(ARGS)
 
 rust: setup ## Check format, lints and tests of the Rust member

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, files, version
+from importlib.metadata import PackageNotFoundError, entry_points, files, version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 from PIL import Image
+
+from chunkwright_zarr import explain
 
 type Volume = NDArray[np.uint8]
 
@@ -49,9 +51,9 @@ class Pipeline:
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """Open arrays under this pipeline."""
-        chosen = {"codec_pipeline.path": self.path, "codec_pipeline.backend": self.backend or "auto"}
-        with zarr.config.set(chosen):
+        """Open arrays under this pipeline; strict: no codec is run by anything but the backend."""
+        ours = {"codec_pipeline.backend": self.backend, "codec_pipeline.strict": True} if self.backend else {}
+        with zarr.config.set({"codec_pipeline.path": self.path, **ours}):
             yield
 
 
@@ -106,26 +108,17 @@ def load_volume() -> Volume:
     return np.ascontiguousarray(nibabel.load(found.locate()).dataobj)
 
 
-def loadable(point: EntryPoint) -> bool:
-    """Whether a backend that is installed can be imported."""
-    try:
-        point.load()
-    except ImportError as error:
-        print(f"backend {point.name} is installed but cannot be imported: {error}")
-        return False
-    return True
-
-
 def available_backends() -> list[str]:
-    """Name the backends that work here, the fastest first, and say so when Rust is not among them."""
-    names = sorted(
-        (point.name for point in entry_points(group="chunkwright.backends") if loadable(point)), reverse=True
-    )
-    if not names:
-        sys.exit("no backend of chunkwright is installed")
-    print(f"backends: {', '.join(names)}")
+    """Name the backends that can be imported here, Rust first, and say so when it is not among them."""
+    names = []
+    for point in sorted(entry_points(group="chunkwright.backends"), key=lambda point: point.name, reverse=True):
+        try:
+            point.load()
+            names.append(point.name)
+        except ImportError as error:
+            print(f"backend {point.name} is installed but cannot be imported: {error}")
     if "rust" not in names:
-        print(f"the Rust backend is not installed here; chunkwright runs on {names[0]} alone")
+        print(f"the Rust backend is not installed here; chunkwright runs on: {', '.join(names)}")
     return names
 
 
@@ -231,7 +224,7 @@ def save_image(path: Path, array: Any) -> None:
     padded = [np.pad(plane, ((0, height - plane.shape[0]), (4, 4))) for plane in planes]
     picture = Image.fromarray(np.concatenate(padded, axis=1))
     picture.resize((picture.width * 2, picture.height * 2), Image.Resampling.BICUBIC).save(path)
-    print(f"\nthree planes, read by chunkwright from shards: {path}")
+    print(f"three planes, read by chunkwright from shards: {path}")
 
 
 def main() -> int:
@@ -246,6 +239,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for number, name in enumerate(LAYOUTS):
             sharded = measure(report, Path(folder) / str(number), name, volume, chosen.rounds)
+        print(f"\n{explain(sharded)}\n")
         save_image(chosen.image, sharded)
     print(f"slower than zarr default: {'; '.join(report.slower_than_default()) or 'no cell of chunkwright'}")
     print(f"{report.comparisons} results compared bit by bit, {len(report.failures)} wrong")

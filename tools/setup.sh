@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes .venv and installs into it what a make target needs: `tools/setup.sh demo` or `tools/setup.sh test`.
+# Makes .venv and installs into it what a make target needs: `tools/setup.sh GOAL` for demo, test or bench.
 #
 # In order: find a Python >= 3.12, make the virtual environment, install pinned packages and our own
 # distributions (editable), compile the Rust member in release mode. Each stage leaves a stamp that holds
-# a hash of its inputs and is skipped while the hash stays the same. `demo` goes on without Rust; `test` does not.
+# a hash of its inputs and is skipped while the hash stays the same. `demo` goes on without Rust; the others do not.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -92,9 +92,9 @@ build_rust() {
     stamp rust "$inputs"
 }
 
-[[ $goal == demo || $goal == test ]] || die "unknown goal '$goal'; use demo or test"
+[[ $goal =~ ^(demo|test|bench)$ ]] || die "unknown goal '$goal'; use demo, test or bench"
 reason=$(missing_for_rust)
-if [[ -n $reason && $goal == test ]]; then
+if [[ -n $reason && $goal != demo ]]; then
     die "$reason; the Rust parts cannot be tested without it"
 fi
 make_venv

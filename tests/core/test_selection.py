@@ -248,3 +248,34 @@ def test_any_orthogonal_selection_is_right(items: tuple[Any, ...]) -> None:
     entries, out_shape = entries_of(items, SHAPE)
     assert out_shape == expected.shape
     np.testing.assert_array_equal(copied(entries, [CHUNK], out_shape), expected)
+
+
+def test_an_array_without_axes_is_an_integer() -> None:
+    entries, out_shape = entries_of((np.array(2), 1), (5, 4))
+    assert out_shape == ()
+    assert entries.start.tolist() == [[2, 1]]
+
+
+def test_an_array_that_is_laid_out_along_its_axis_is_for_pairs_only() -> None:
+    with pytest.raises(SelectionError, match="one-dimensional"):
+        entries_of((np.array([[2], [1]]), slice(None)), (5, 4))
+
+
+@pytest.mark.parametrize(
+    ("selections", "out_selections", "shape"),
+    [
+        ([np.s_[0:2, 0:2]], [np.s_[0:2, 0:2, 0:2]], (5, 4)),
+        ([(np.array([1]),), (np.array([[1]]),)], [slice(0, 1), slice(1, 2)], (5,)),
+        ([(slice(0, 2),), (slice(0, 2),)], [(slice(0, 2),), (slice(0, 2), slice(0, 2))], (5,)),
+    ],
+)
+def test_selections_of_different_forms_are_a_selection_error(
+    selections: Any, out_selections: Any, shape: tuple[int, ...]
+) -> None:
+    with pytest.raises(SelectionError):
+        entries_of_pairs(selections, out_selections, shape=shape)
+
+
+def test_extents_follow_index_lists() -> None:
+    entries = entries_of_pairs([(np.array([0, 4, 1]),)], [np.array([7, 2, 3])], shape=(5,))
+    assert out_extents(entries) == (8,)

@@ -1,4 +1,4 @@
-"""The fixtures ``pipeline`` (our pipeline with each installed backend), ``stopped_clock`` and ``uneven_chunks``."""
+"""The fixtures ``pipeline``, ``stopped_clock``, ``thresholds`` and ``uneven_chunks``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import zarr
 
 from tests.support.clock import stopped_clock
 from tests.support.pipelines import pipeline
+from tests.support.thresholds import thresholds
 
-__all__ = ("pipeline", "stopped_clock")
+__all__ = ("pipeline", "stopped_clock", "thresholds")
 
 
 @pytest.fixture

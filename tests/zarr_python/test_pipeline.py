@@ -18,9 +18,9 @@ from zarr.core.buffer import BufferPrototype, core, cpu, default_buffer_prototyp
 from zarr.storage import LocalStore, MemoryStore, WrapperStore
 from zarr.testing.buffer import NDBufferUsingTestNDArrayLike, TestBuffer
 
-from chunkwright import CorruptChunkError, UnsupportedCodecError
-from chunkwright_zarr import CodecPipeline, counters, use
-from chunkwright_zarr.config import Settings
+from chunkwright import CorruptChunkError, Unsupported, UnsupportedCodecError
+from chunkwright_zarr import CodecPipeline, config, counters, explain, use
+from chunkwright_zarr.config import Settings, backends_for
 from tests.support.codecs import Invert, RawPartial, registered
 from tests.zarr_python.specs import spec_of
 
@@ -508,3 +508,74 @@ def test_parts_of_shards_are_the_same_however_they_are_read(
     zarr.core.sync.sync(shard.set(cpu.Buffer.from_bytes(bytes(damaged))))
     with pytest.raises(CorruptChunkError, match="'c/0/0'"):
         array[5]
+
+
+def test_pipelines_that_zarr_nests_in_a_users_sharding_codec_do_small_work_at_once() -> None:
+    class OwnSharding(zc.ShardingCodec):
+        """A subclass, so zarr's own code runs it, with our pipelines inside."""
+
+    sharding = OwnSharding(chunk_shape=(2,))
+    array = zarr.create_array(MemoryStore(), shape=(8,), chunks=(4,), dtype="i4", serializer=sharding, compressors=None)
+    paths = Paths()
+    array[1:7] = np.arange(6)
+    assert array[...].tolist() == [0, 0, 1, 2, 3, 4, 5, 0]
+    taken = paths()
+    assert {"read.inline", "write.inline"} <= taken.keys()
+    assert not any(".async" in path for path in taken)
+
+
+@pytest.mark.parametrize(("elements", "path"), [(4, "inline"), (1 << 20, "sync")])
+def test_whole_chunks_are_decoded_at_once_on_zarrs_own_loop_when_that_is_small_work(elements: int, path: str) -> None:
+    pipeline, spec = made(zc.BytesCodec()), spec_of((elements,), "i2")
+    chunk = default_buffer_prototype().nd_buffer.from_numpy_array(np.ones(elements, "i2"))
+    paths = Paths()
+    (encoded,) = zarr.core.sync.sync(pipeline.encode([(chunk, spec)]))
+    (decoded,) = zarr.core.sync.sync(pipeline.decode([(encoded, spec)]))
+    assert decoded is not None
+    assert (decoded.as_numpy_array() == 1).all()
+    assert paths() == {f"encode.{path}": 1, f"decode.{path}": 1}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+async def test_whole_chunks_outside_main_memory_are_left_to_zarr_or_refused(strict: bool) -> None:
+    with use(strict=strict):
+        pipeline = made(zc.BytesCodec())
+    spec = spec_of((2,), "i2", prototype=BufferPrototype(cpu.Buffer, Elsewhere))
+    chunk = Elsewhere.from_numpy_array(np.array([1, 2], "i2"))
+    if strict:
+        with pytest.raises(UnsupportedCodecError):
+            await pipeline.encode([(chunk, spec)])
+        return
+    paths = Paths()
+    (encoded,) = await pipeline.encode([(chunk, spec)])
+    (decoded,) = await pipeline.decode([(encoded, spec)])
+    assert decoded is not None
+    assert decoded.as_numpy_array().tolist() == [1, 2]
+    reason = "buffers outside main memory"
+    assert paths() == {f"encode.default: {reason}": 1, f"decode.default: {reason}": 1}
+
+
+def test_a_codec_of_zarrs_that_no_backend_runs_is_run_by_zarr(monkeypatch: pytest.MonkeyPatch) -> None:
+    (backend,) = backends_for("numcodecs")
+    monkeypatch.setattr(config, "_loaded", {"numcodecs": Without(backend, "zstd")})
+    array = zarr.create_array(MemoryStore(), shape=(4,), chunks=(2,), dtype="i4", compressors=[zc.ZstdCodec()])
+    array[...] = np.arange(4)
+    assert array[...].tolist() == [0, 1, 2, 3]
+    runs = explain(array).runs
+    assert [(run.codecs, run.backend) for run in runs] == [(("bytes",), "numcodecs"), (("zstd",), "foreign")]
+    assert "not today" in runs[1].reason
+    with use(strict=True), pytest.raises(UnsupportedCodecError, match="not today"):
+        zarr.create_array({}, shape=(4,), dtype="i4", compressors=[zc.ZstdCodec()])
+
+
+class Without:
+    """A backend that does not run one codec."""
+
+    def __init__(self, backend: Any, codec: str) -> None:
+        self._backend, self._codec = backend, codec
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def supports(self, codec: Any, spec: Any) -> Any:
+        return Unsupported("not today") if codec.name == self._codec else self._backend.supports(codec, spec)

@@ -1,15 +1,16 @@
 """Read many crops of one shape from an array in one call, as training on random crops wants them.
 
 Reading crops one by one reads and decodes what they share once for each of them, and pays for a call each. Here
-they are one read: the crops become pieces of chunks (:mod:`chunkwright_zarr.crops`), all pieces become plans, one
-per shape of chunks, and the store bridge drives those, so that each (inner) chunk is fetched and decoded once and
-copied to every crop that has a part of it. Bytes in flight are bounded by the bridge's limits. Where so many
-pieces come up that their columns would take much memory, plans are made and driven for one part of the array
-after the other.
+they are one read, in which each (inner) chunk is fetched and decoded once:
 
-How the plans are driven depends on the store, as in the pipeline; synchronous ones on the calling thread, without
-an event loop. The array may have been opened with any pipeline: ours is made of its metadata. What ours cannot
-do, zarr does crop by crop; that is counted, and an error in strict mode.
+1. The crops are cut at the edges of the array's chunks (:mod:`chunkwright_zarr.crops`); the pieces become plans,
+   one per shape of chunks, and the store bridge drives those. Bytes in flight are bounded by its limits.
+2. Where crops overlap a lot, what they touch is read into a stage first, and copied from there
+   (:mod:`chunkwright_zarr.stage`). The array is then read region by region, so that no stage is large.
+
+How plans are driven depends on the store, as in the pipeline; synchronous ones on the calling thread, without an
+event loop. The array may have been opened with any pipeline: ours is made of its metadata. What ours cannot do,
+zarr does crop by crop; that is counted, and an error in strict mode.
 """
 
 from __future__ import annotations
@@ -40,16 +41,18 @@ from chunkwright_store import Limits, ReadJob, read_async, read_hop, read_sync, 
 from chunkwright_store.zarr import Kind, classify, is_cpu, sources_of
 from chunkwright_zarr.config import read_settings
 from chunkwright_zarr.counters import count
-from chunkwright_zarr.crops import Boxes, ChunkPieces, cut, edges_of, in_halves
+from chunkwright_zarr.crops import Boxes, ChunkPieces, Region, cut, regions, touched
 from chunkwright_zarr.driving import Keys, limits_for, prepared_chain, whole_fraction, whole_nbytes
+from chunkwright_zarr.edges import Edges, edges_of
 from chunkwright_zarr.inline import granule
 from chunkwright_zarr.pipeline import CodecPipeline
 from chunkwright_zarr.ready import Ready
+from chunkwright_zarr.stage import copy_boxes
 
 __all__ = ("read_boxes", "read_boxes_async")
 
-MAX_PIECES = 1 << 17
-"""Pieces that are planned at a time: some tens of megabytes of columns."""
+STAGE_NBYTES = 16 << 20, 256 << 20
+"""A stage has a tenth of the result's bytes, but may have as many as the first number, and no more than the other."""
 
 type AnyArray = zarr.Array[Any] | AsyncArray[Any]
 
@@ -102,8 +105,8 @@ def read_boxes(
             if part.kind == "async":
                 sync(call.read_part(part))
             else:
-                read_sync(part.jobs, call.out, call.limits)
-                call.note(part)
+                read_sync(part.jobs, part.target, call.limits)
+                call.finish(part)
     except _UnfitError as unfit:
         sync(call.read_by_zarr(str(unfit)))
     call.check()
@@ -164,12 +167,15 @@ class _UnfitError(Exception):
 
 @attrs.frozen(eq=False)
 class _Part:
-    """Some chunks that crops touch, by shape, and how they are read."""
+    """Some chunks that crops touch, by shape, and how they are read, into the caller's array or into a stage."""
 
     kind: Kind
     is_async: bool
     pieces: Sequence[ChunkPieces]
     jobs: Sequence[ReadJob]
+    boxes: Boxes
+    target: NDArray[Any]
+    is_staged: bool
 
 
 class _Call:
@@ -180,7 +186,8 @@ class _Call:
         metadata = self._array.metadata
         self._shape = _box_shape(shape, metadata.shape)
         self._starts = _box_starts(starts, self._shape, metadata.shape)
-        self.out = _target(out, (len(self._starts), *self._shape), metadata.dtype.to_native_dtype())
+        self._dtype = metadata.dtype.to_native_dtype()
+        self.out = _target(out, (len(self._starts), *self._shape), self._dtype)
         self._spec = self._spec_of_first_chunk()
         self._pipeline = self._our_pipeline()
         self._missing: list[tuple[int, ...]] = []
@@ -207,12 +214,16 @@ class _Call:
         return CodecPipeline(codecs, read_settings()).evolve_from_array_spec(self._spec)
 
     def parts(self) -> Iterator[_Part]:
-        """Plan the call, part by part; mostly there is one."""
+        """Plan the call, region by region; mostly there is one."""
         boxes = Boxes.of(self._starts, self._shape)
-        if len(boxes):
-            least = granule(prepared_chain(self._ready(self._spec.shape)))
-            for some in in_halves(boxes, self._edges, least, MAX_PIECES):
-                yield self._part(some)
+        if not len(boxes):
+            return
+        chain = prepared_chain(self._ready(self._spec.shape))
+        leaves = tuple(map(Edges, granule(chain))) if chain.is_partial else self._edges
+        least, most = STAGE_NBYTES
+        max_stage = min(max(least, self.out.nbytes // 10), most) // max(self.out.itemsize, 1)
+        for region in regions(boxes, self._edges, leaves, max_stage):
+            yield self._part(region, leaves)
 
     def _ready(self, shape: tuple[int, ...]) -> Ready:
         ready = self._pipeline.ready_for(replace(self._spec, shape=shape))
@@ -220,14 +231,17 @@ class _Call:
             raise _UnfitError(ready.reason)
         return ready
 
-    def _part(self, boxes: Boxes) -> _Part:
+    def _part(self, region: Region, leaves: Sequence[Edges]) -> _Part:
+        boxes, target = region.boxes, self.out
+        if region.is_staged:
+            boxes, target = touched(boxes, leaves), np.empty((1, *boxes.bounds[1].tolist()), self._dtype)
         pieces = cut(boxes, self._edges)
         readies = [self._ready(some.shape) for some in pieces]
         is_async = any(ready.is_async for ready in readies)
         kind: Kind = "async" if is_async else classify([self._array.store_path])
         count("read", "async" if kind == "async" else "sync")
         jobs = [self._job(some, ready, kind) for some, ready in zip(pieces, readies, strict=True)]
-        return _Part(kind, is_async, pieces, jobs)
+        return _Part(kind, is_async, pieces, jobs, region.boxes, target, region.is_staged)
 
     def _job(self, pieces: ChunkPieces, ready: Ready, kind: Kind) -> ReadJob:
         chain, root, encode = prepared_chain(ready), self._array.store_path, self._array.metadata.encode_chunk_key
@@ -242,10 +256,10 @@ class _Call:
     async def read_part(self, part: _Part) -> None:
         """Read a part from an event loop."""
         if part.kind == "async":
-            await read_async(part.jobs, self.out, self.limits, is_async=part.is_async)
+            await read_async(part.jobs, part.target, self.limits, is_async=part.is_async)
         else:
-            await read_hop(part.jobs, self.out, self.limits)
-        self.note(part)
+            await read_hop(part.jobs, part.target, self.limits)
+        await run_off_loop(partial(self.finish, part))
 
     async def read_by_zarr(self, reason: str) -> None:
         """Read crop by crop with the array's own methods."""
@@ -258,8 +272,10 @@ class _Call:
 
         await concurrent_map(enumerate(self._starts.tolist()), read, config.get("async.concurrency", 10))
 
-    def note(self, part: _Part) -> None:
-        """Remember which chunks were missing, if that matters."""
+    def finish(self, part: _Part) -> None:
+        """Copy from the stage, if there is one, and remember which chunks were missing, if that matters."""
+        if part.is_staged:
+            copy_boxes(part.boxes, part.target[0, ...], self.out, self.limits.max_workers)
         if self._spec.config.read_missing_chunks:
             return
         for pieces, job in zip(part.pieces, part.jobs, strict=True):
@@ -293,8 +309,10 @@ def _box_starts(starts: ArrayLike, shape: tuple[int, ...], extents: tuple[int, .
     if given.size and given.dtype.kind not in "iu":
         raise SelectionError("starts are integers", found=given.dtype)
     greatest = np.array(extents, np.int64) - np.array(shape, np.int64)
-    # What does not fit into int64 is beyond every array.
-    numbers: NDArray[np.int64] = np.minimum(given, np.iinfo(np.int64).max).astype(np.int64)
+    numbers = given.astype(np.int64)
+    if given.dtype == np.uint64:
+        # What does not fit is beyond every array.
+        numbers[given > np.iinfo(np.int64).max] = np.iinfo(np.int64).max
     outside = ((numbers < 0) | (numbers > greatest)).any(axis=1)
     if outside.any():
         row = int(outside.argmax())

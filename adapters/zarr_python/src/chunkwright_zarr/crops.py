@@ -4,131 +4,33 @@ Boxes are columns, as entries are. They are cut along one axis after the other a
 chunks, which may differ in length; the pieces are then numbered by chunk, so that each chunk comes once however
 many boxes touch it.
 
-A great many boxes in small (inner) chunks would make more columns than there is room for beside the result. So
-boxes are first cut in halves, between chunks, until each half makes few enough pieces; every chunk is in one
-half only, and nothing is read twice.
+Where boxes overlap a lot, their pieces are many more than the (inner) chunks. Then it is cheaper to decode what
+they touch into one array, the *stage*, and to copy the boxes from there. The array is cut into regions for that,
+between chunks, so that no stage is large and no chunk is read twice; and also where boxes are so many that the
+columns of their pieces would be large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from zarr.core.chunk_grids import ChunkGrid, FixedDimension, VaryingDimension
 
 from chunkwright.entries import Entries, ragged_positions
+from chunkwright_zarr.edges import Edges
 
-__all__ = ("Boxes", "ChunkPieces", "Edges", "cut", "edges_of", "in_halves")
+__all__ = ("MAX_PIECES", "Boxes", "ChunkPieces", "Region", "cut", "regions", "touched")
 
 type Columns = NDArray[np.int64]
 
+MAX_PIECES = 1 << 17
+"""Pieces that are planned at a time: some tens of megabytes of columns."""
 
-@attrs.frozen(eq=False)
-class Edges:
-    """Where chunks begin and end along one axis of an array.
-
-    Parameters
-    ----------
-    size
-        Length of every chunk, when they are equal.
-    bounds
-        int64: where each chunk begins, and the end of the last, when they are not.
-
-    Examples
-    --------
-    >>> edges = Edges(bounds=np.array([0, 3, 4, 9]))
-    >>> edges.cells(np.array([0, 3, 8])).tolist(), edges.begin(np.array([2])).tolist()
-    ([0, 1, 2], [4])
-    """
-
-    size: int = 0
-    bounds: Columns | None = None
-
-    def cells(self, indices: Columns) -> Columns:
-        """Return in which chunk indices lie.
-
-        Parameters
-        ----------
-        indices
-            int64: indices within the array.
-
-        Returns
-        -------
-        NDArray
-            int64: numbers of chunks.
-        """
-        if self.bounds is None:
-            return indices // self.size
-        return np.searchsorted(self.bounds, indices, "right") - 1
-
-    def begin(self, cells: Columns) -> Columns:
-        """Return where chunks begin.
-
-        Parameters
-        ----------
-        cells
-            int64: numbers of chunks.
-
-        Returns
-        -------
-        NDArray
-            int64: indices within the array.
-        """
-        return cells * self.size if self.bounds is None else self.bounds[cells]
-
-    def length(self, cells: Columns) -> Columns:
-        """Return how long chunks are, also where they reach beyond the array.
-
-        Parameters
-        ----------
-        cells
-            int64: numbers of chunks.
-
-        Returns
-        -------
-        NDArray
-            int64, at least 1.
-        """
-        if self.bounds is None:
-            return np.full_like(cells, self.size)
-        return self.bounds[cells + 1] - self.bounds[cells]
-
-
-def edges_of(grid: ChunkGrid) -> tuple[Edges, ...]:
-    """Return the edges of the chunks of one of zarr's grids.
-
-    Parameters
-    ----------
-    grid
-        Regular or rectilinear.
-
-    Returns
-    -------
-    tuple of Edges
-        One per axis.
-
-    Raises
-    ------
-    TypeError
-        When zarr has got another kind of grid.
-
-    Examples
-    --------
-    >>> [edges.size for edges in edges_of(ChunkGrid.from_sizes((9, 9), (2, 4)))]
-    [2, 4]
-    """
-    return tuple(map(_edges_along, grid.dimensions))
-
-
-def _edges_along(dimension: object) -> Edges:
-    if isinstance(dimension, FixedDimension):
-        return Edges(dimension.size)
-    if isinstance(dimension, VaryingDimension):
-        return Edges(bounds=np.array([0, *dimension.cumulative], np.int64))
-    raise TypeError(f"unknown chunk grid: {dimension!r}")
+MIN_OVERLAP = 2
+"""Boxes go by way of a stage when each element of the stage is wanted so many times, on average."""
 
 
 @attrs.frozen(eq=False)
@@ -184,6 +86,12 @@ class Boxes:
         """int64, shape ``(n, ndim)``: the last index of each box along each axis."""
         return self.start + self.count - 1
 
+    @property
+    def bounds(self) -> tuple[Columns, Columns]:
+        """int64, shape ``(ndim,)`` each: start and shape of the smallest box around all of them."""
+        start = self.start.min(axis=0)
+        return start, (self.start + self.count).max(axis=0) - start
+
     def within(self, axis: int, rows: Columns, low: Columns | int, high: Columns | int) -> Self:
         """Take boxes, each clipped along one axis.
 
@@ -209,8 +117,29 @@ class Boxes:
         return type(self)(start, count, out_start)
 
 
-def in_halves(boxes: Boxes, edges: Sequence[Edges], granule: Sequence[int], max_pieces: int) -> Iterator[Boxes]:
-    """Cut boxes in halves between chunks, until each half makes few pieces or lies in one chunk.
+@attrs.frozen(eq=False)
+class Region:
+    """Boxes, clipped to some of the array's chunks, that are read together.
+
+    Parameters
+    ----------
+    boxes
+        At least one.
+    is_staged
+        Whether they overlap so much that they are better copied from an array of what they touch.
+
+    Examples
+    --------
+    >>> Region(Boxes.of(np.array([[5], [0]]), (4,)), is_staged=False).boxes.bounds
+    (array([0]), array([9]))
+    """
+
+    boxes: Boxes
+    is_staged: bool
+
+
+def regions(boxes: Boxes, edges: Sequence[Edges], leaves: Sequence[Edges], max_stage: int) -> Iterator[Region]:
+    """Cut boxes into regions, between chunks.
 
     Parameters
     ----------
@@ -218,34 +147,36 @@ def in_halves(boxes: Boxes, edges: Sequence[Edges], granule: Sequence[int], max_
         The boxes.
     edges
         Where chunks begin and end, per axis.
-    granule
-        Shape of what is decoded at least: the inner chunk, or the (largest) chunk.
-    max_pieces
-        About how many pieces a half may make.
+    leaves
+        Where what can be decoded by itself begins and ends, per axis: inner chunks, or the chunks.
+    max_stage
+        Most elements of a stage.
 
     Yields
     ------
-    Boxes
+    Region
         In order; each chunk is touched by one of them only.
 
     Examples
     --------
-    >>> boxes = Boxes.of(np.array([[5], [0]]), (4,))
-    >>> [half.start.ravel().tolist() for half in in_halves(boxes, [Edges(2)], [2], 2)]
-    [[0], [5], [6]]
+    >>> boxes = Boxes.of(np.array([[5], [0], [6], [2], [3]]), (4,))
+    >>> found = regions(boxes, [Edges(2)], [Edges(2)], max_stage=6)
+    >>> [(region.is_staged, region.boxes.start.ravel().tolist()) for region in found]
+    [(False, [0, 2, 3]), (True, [5, 6, 4, 4])]
     """
     if not len(boxes):
         return
+    is_dense, fits = _load(boxes, leaves, max_stage)
     spans = [_span(boxes, axis, along) for axis, along in enumerate(edges)]
     axis = max(range(len(spans)), key=lambda axis: spans[axis][1] - spans[axis][0], default=None)
-    if axis is None or spans[axis][0] == spans[axis][1] or _pieces(boxes, edges, granule) <= max_pieces:
-        yield boxes
+    if fits or axis is None or spans[axis][0] == spans[axis][1]:
+        yield Region(boxes, is_dense and fits)
         return
     middle = int(edges[axis].begin(np.array((sum(spans[axis]) + 1) // 2)))
     end = int(boxes.last[:, axis].max()) + 1
     before, after = np.flatnonzero(boxes.start[:, axis] < middle), np.flatnonzero(boxes.last[:, axis] >= middle)
-    yield from in_halves(boxes.within(axis, before, 0, middle), edges, granule, max_pieces)
-    yield from in_halves(boxes.within(axis, after, middle, end), edges, granule, max_pieces)
+    yield from regions(boxes.within(axis, before, 0, middle), edges, leaves, max_stage)
+    yield from regions(boxes.within(axis, after, middle, end), edges, leaves, max_stage)
 
 
 def _span(boxes: Boxes, axis: int, along: Edges) -> tuple[int, int]:
@@ -255,13 +186,59 @@ def _span(boxes: Boxes, axis: int, along: Edges) -> tuple[int, int]:
     return first, last
 
 
-def _pieces(boxes: Boxes, edges: Sequence[Edges], granule: Sequence[int]) -> int:
-    """About how many pieces boxes make, by chunks and by granules, whichever are more."""
-    pieces = np.ones(len(boxes))
-    for axis, (along, size) in enumerate(zip(edges, granule, strict=True)):
-        first, last = boxes.start[:, axis], boxes.last[:, axis]
-        pieces *= 1 + np.maximum(last // size - first // size, along.cells(last) - along.cells(first))
-    return int(min(pieces.sum(), 2.0**62))
+def _load(boxes: Boxes, leaves: Sequence[Edges], max_stage: int) -> tuple[bool, bool]:
+    """Whether boxes overlap a lot, and whether they are few enough, or close enough, to be read together."""
+    # In floating point, because no grid is too large for it.
+    pieces, cells = np.ones(len(boxes)), 1.0
+    for axis, along in enumerate(leaves):
+        first, last = along.cells(boxes.start[:, axis]), along.cells(boxes.last[:, axis])
+        pieces *= last - first + 1
+        cells *= float(last.max() - first.min() + 1)
+    stage = float(boxes.bounds[1].prod(dtype=float))
+    is_dense = float(boxes.count.prod(axis=1, dtype=float).sum()) >= MIN_OVERLAP * stage
+    fits = (stage <= max_stage and cells <= MAX_PIECES) if is_dense else bool(pieces.sum() <= MAX_PIECES)
+    return is_dense, fits
+
+
+def touched(boxes: Boxes, leaves: Sequence[Edges]) -> Boxes:
+    """Return what boxes touch, to be read into an array of the smallest box around all of them.
+
+    Parameters
+    ----------
+    boxes
+        At least one.
+    leaves
+        Where what can be decoded by itself begins and ends, per axis.
+
+    Returns
+    -------
+    Boxes
+        One per leaf that is touched, clipped to that array, all of crop number 0.
+
+    Examples
+    --------
+    >>> found = touched(Boxes.of(np.array([[5], [1]]), (2,)), [Edges(3)])
+    >>> found.start.ravel().tolist(), found.count.ravel().tolist(), found.out_start[:, 1].tolist()
+    ([1, 3, 6], [2, 3, 1], [0, 2, 5])
+    """
+    start, shape = boxes.bounds
+    first, last = _each(Edges.cells, leaves, boxes.start), _each(Edges.cells, leaves, boxes.last)
+    origin = first.min(axis=0)
+    marks = np.zeros(last.max(axis=0) - origin + 1, bool)
+    for low, high in zip((first - origin).tolist(), (last - origin + 1).tolist(), strict=True):
+        marks[tuple(map(slice, low, high))] = True
+    cells = np.argwhere(marks) + origin
+    begin, length = _each(Edges.begin, leaves, cells), _each(Edges.length, leaves, cells)
+    low, high = np.maximum(begin, start), np.minimum(begin + length, start + shape)
+    return Boxes(low, high - low, np.insert(low - start, 0, 0, axis=1))
+
+
+def _each(what: Callable[[Edges, Columns], Columns], edges: Sequence[Edges], columns: Columns) -> Columns:
+    """Ask the edges of each axis about its column."""
+    answers = np.empty_like(columns)
+    for axis, along in enumerate(edges):
+        answers[:, axis] = what(along, columns[:, axis])
+    return answers
 
 
 @attrs.frozen(eq=False)
@@ -310,26 +287,26 @@ def cut(boxes: Boxes, edges: Sequence[Edges]) -> list[ChunkPieces]:
     >>> [(pieces.shape, pieces.cells.tolist()) for pieces in cut(Boxes.of(np.array([[2]]), (5,)), [edges])]
     [((1,), [[1]]), ((3,), [[0]]), ((5,), [[2]])]
     """
+    # The columns are cut one after the other, so those of earlier axes are within chunks already.
     cells = np.empty((len(boxes), 0), np.int64)
     for axis, along in enumerate(edges):
         first, last = along.cells(boxes.start[:, axis]), along.cells(boxes.last[:, axis])
-        touched = last - first + 1
-        rows = np.repeat(np.arange(len(boxes)), touched)
-        cell = ragged_positions(first, touched)
+        per_box = last - first + 1
+        rows = np.repeat(np.arange(len(boxes)), per_box)
+        cell = ragged_positions(first, per_box)
         begin = along.begin(cell)
         boxes = boxes.within(axis, rows, begin, begin + along.length(cell))
         boxes.start[:, axis] -= begin
         cells = np.concatenate([cells[rows], cell[:, None]], axis=1)
-    lengths = [along.length(cells[:, axis]) for axis, along in enumerate(edges)]
-    return [_numbered(shape, rows, cells, boxes) for shape, rows in _by_shape(lengths, len(boxes))]
+    return [_numbered(shape, rows, cells, boxes) for shape, rows in _by_shape(_each(Edges.length, edges, cells))]
 
 
-def _by_shape(lengths: Sequence[Columns], pieces: int) -> Iterator[tuple[tuple[int, ...], Columns]]:
+def _by_shape(lengths: Columns) -> Iterator[tuple[tuple[int, ...], Columns]]:
     """Shapes of chunks, with the pieces in chunks of that shape."""
-    if all((column == column[0]).all() for column in lengths):
-        yield tuple(int(column[0]) for column in lengths), np.arange(pieces)
+    if (lengths == lengths[0]).all():
+        yield tuple(lengths[0].tolist()), np.arange(len(lengths))
         return
-    shapes, which = np.unique(np.stack(lengths, axis=1), axis=0, return_inverse=True)
+    shapes, which = np.unique(lengths, axis=0, return_inverse=True)
     for number, shape in enumerate(shapes.tolist()):
         yield tuple(shape), np.flatnonzero(which == number)
 
