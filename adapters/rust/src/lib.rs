@@ -1,7 +1,30 @@
-//! The native half of `chunkwright_rust`.
+//! The native half of `chunkwright_rust`: whole batches of chunks, decoded and encoded without the GIL.
 //!
-//! What Python sees is declared in `python/chunkwright_rust/_native.pyi`; the stub is checked against
-//! this module. No backend is registered yet: the crate proves that the workspace builds.
+//! From the outside in: [`program`] is the Python class that a run of codecs is compiled to; [`batch`] shares the
+//! chunks of one call among threads of [`pool`]; [`entries`] and [`place`] turn a selection into axes, along which
+//! [`copy`] moves elements; [`kernels`] has one module per codec. [`buffers`] is the only module that takes memory from Python
+//! and [`errors`] the only one that makes Python exceptions.
+//!
+//! `unsafe` is denied except in modules that say so at their top. Every chunk runs under `catch_unwind`, and no
+//! allocation follows a size that was read from encoded bytes.
+//!
+//! What Python sees is declared in `python/chunkwright_rust/_native.pyi`; the stub is checked against this module.
+
+pub mod batch;
+pub mod buffers;
+pub mod chain;
+pub mod copy;
+pub mod entries;
+pub mod errors;
+pub mod fill;
+pub mod kernels;
+pub mod place;
+pub mod pool;
+pub mod program;
+pub mod read;
+pub mod text;
+pub mod worker;
+pub mod write;
 
 use pyo3::prelude::*;
 
@@ -13,10 +36,21 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 mod _native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::buffers::Encoded;
+    #[pymodule_export]
+    use super::program::Program;
+
     /// Return the version of the native code.
     #[pyfunction]
     fn version() -> &'static str {
         super::VERSION
+    }
+
+    /// Return how many threads a batch is shared among when nothing limits it.
+    #[pyfunction]
+    fn threads() -> usize {
+        super::pool::size()
     }
 }
 

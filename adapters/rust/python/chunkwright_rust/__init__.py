@@ -1,11 +1,11 @@
 """The Rust backend of chunkwright.
 
-The compiled half is :mod:`chunkwright_rust._native`; what it offers is declared in ``_native.pyi``.
-So far the distribution registers no backend, so ``auto`` never chooses it.
+The compiled half is ``chunkwright_rust._native``; what it offers is declared in ``_native.pyi``.
 """
 
 from __future__ import annotations
 
 from chunkwright_rust._native import version
+from chunkwright_rust.backend import RustBackend
 
-__all__ = ("version",)
+__all__ = ("RustBackend", "version")

@@ -1,4 +1,89 @@
-__all__ = ["version"]
+"""What the native module offers. Columns are contiguous int64 arrays; arrays are views of opaque elements."""
+
+from collections.abc import Buffer, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Encoded", "Program", "threads", "version"]
+
+type _Column = NDArray[np.int64]
+type _Runs = tuple[_Column, _Column] | None
+type _Rows = tuple[Sequence[Buffer], _Column, _Column, _Column]
+type _Entries = tuple[tuple[_Column, ...], Sequence[int], Sequence[_Runs], Sequence[_Runs]]
+type _Stage = tuple[str, str, dict[str, int], str, int | None, int]
 
 def version() -> str:
     """Return the version of the native code."""
+
+def threads() -> int:
+    """Return how many threads a batch is shared among when nothing limits it."""
+
+@final
+class Encoded:
+    """Encoded bytes of exactly their size, read-only."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __len__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Program:
+    """A run of codecs, compiled.
+
+    ``shape`` is that of decoded chunks; axis ``i`` of stored chunks is axis ``order[i]``; ``fill`` is one element
+    as it is stored, and ``mask`` marks its bits that count. A stage is a codec between bytes: its name, its kernel, the
+    kernel's options and text, and how many bytes decoding must make (None: not fixed), and may make at most.
+    """
+
+    def __new__(
+        cls, shape: Sequence[int], order: Sequence[int], fill: bytes, mask: bytes | None, steps: Sequence[_Stage]
+    ) -> Program: ...
+    def decode_into(
+        self,
+        buffers: _Rows,
+        entries: _Entries,
+        out: NDArray[np.void],
+        unit: int,
+        fill: bytes,
+        max_workers: int | None,
+    ) -> None:
+        """Decode chunks and put the entries' elements into an array."""
+
+    def decode_each(
+        self, buffers: _Rows, outs: Sequence[NDArray[np.void] | None], unit: int, max_workers: int | None
+    ) -> None:
+        """Decode whole chunks, each into an array of its own."""
+
+    def decode_bytes(self, buffers: _Rows, max_workers: int | None) -> list[Buffer | None]:
+        """Decode the bytes of each chunk."""
+
+    def encode_from(
+        self,
+        source: NDArray[np.void],
+        entries: _Entries,
+        base: Sequence[NDArray[np.void] | None],
+        units: tuple[int, int],
+        keep_empty: bool,
+        max_workers: int | None,
+    ) -> list[Buffer | None]:
+        """Gather chunks from an array and encode them."""
+
+    def encode_each(
+        self, arrays: Sequence[NDArray[np.void] | None], unit: int, max_workers: int | None
+    ) -> list[Buffer | None]:
+        """Encode whole chunks, each from an array of its own."""
+
+    def encode_bytes(self, buffers: _Rows, max_workers: int | None) -> list[Buffer | None]:
+        """Encode the bytes of each row."""
+
+    def decode_items(
+        self, buffers: _Rows, count: int, codec: str, is_text: bool, max_workers: int | None
+    ) -> list[list[Any] | None]:
+        """Decode chunks of texts or bytes of variable length."""
+
+    def encode_items(
+        self, chunks: Sequence[list[Any] | None], is_text: bool, max_workers: int | None
+    ) -> list[Buffer | None]:
+        """Encode chunks of texts or bytes of variable length."""

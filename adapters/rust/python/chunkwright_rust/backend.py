@@ -1,0 +1,231 @@
+"""The Rust backend: chains compiled to native programs that run a whole batch in one call, without the GIL.
+
+What decoding allocates is bounded by the chain, or, where a chain sets no bound, by its ``max_chunk_bytes``. Threads
+are those of one pool per process, which is made anew after a fork; a small batch is done by the calling thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Buffer, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import attrs
+from numpy.typing import NDArray
+
+from chunkwright.buffers import Buffers
+from chunkwright.codecs import Codec
+from chunkwright.entries import Entries
+from chunkwright.ports import Run, Step, Supported, Unsupported
+from chunkwright.spec import ChunkSpec
+from chunkwright_rust.kernels import find
+from chunkwright_rust.runs import compile_run
+
+__all__ = ("RustBackend",)
+
+
+@attrs.frozen
+class RustBackend:
+    """Computes in Rust, on a pool of threads of its own.
+
+    Backends of this class are all equal, hold nothing and can be pickled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from chunkwright import CodecChain
+    >>> codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {}}]
+    >>> chain = CodecChain.from_json(codecs).bind("int16", 0).prepare((2, 2), backends=[RustBackend()])
+    >>> chain.decode(chain.encode(np.array([[1, 2], [3, 4]], "i2"))).tolist()
+    [[1, 2], [3, 4]]
+    """
+
+    name = "rust"
+    version = version("chunkwright-rust")
+
+    def supports(self, codec: Codec, spec: ChunkSpec) -> Supported | Unsupported:
+        """Say whether there is a kernel for a bound codec; see :class:`~chunkwright.ports.Backend`.
+
+        Parameters
+        ----------
+        codec
+            The bound codec.
+        spec
+            The array on its decoded side.
+
+        Returns
+        -------
+        Supported or Unsupported
+            With the library that does the work, or with the reason.
+        """
+        if codec.name == "transpose":
+            return Supported("strides")
+        if codec.name == "bytes":
+            return _supports_bytes(spec)
+        if codec.name in ("vlen-utf8", "vlen-bytes"):
+            return Supported("own, then Python objects")
+        found = find(codec, spec)
+        return Unsupported(found) if isinstance(found, str) else Supported(found.library)
+
+    def compile(self, steps: Sequence[Step]) -> Any:
+        """Compile a run.
+
+        Parameters
+        ----------
+        steps
+            In order of encoding, all of them supported.
+
+        Returns
+        -------
+        Any
+            One of the classes of :mod:`chunkwright_rust.runs`.
+        """
+        return compile_run(steps)
+
+    def decode_into(
+        self, run: Run, buffers: Buffers, entries: Entries, out: NDArray[Any], *, max_workers: int | None = None
+    ) -> None:
+        """Decode chunks into the caller's array; see :class:`~chunkwright.ports.Backend`.
+
+        Parameters
+        ----------
+        run
+            A run with the chain's first codec and its array->bytes codec.
+        buffers
+            One row per chunk.
+        entries
+            Selections, ordered by chunk.
+        out
+            The caller's array.
+        max_workers
+            Limit of threads.
+        """
+        run.compiled.decode_into(buffers, entries, out, max_workers)
+
+    def encode_from(
+        self,
+        run: Run,
+        source: NDArray[Any],
+        entries: Entries,
+        *,
+        base: Sequence[NDArray[Any] | None],
+        keep_empty: bool,
+        max_workers: int | None = None,
+    ) -> list[Buffer | None]:
+        """Gather chunks from the caller's array and encode them; see :class:`~chunkwright.ports.Backend`.
+
+        Parameters
+        ----------
+        run
+            A run with the chain's first codec and its array->bytes codec.
+        source
+            The caller's array.
+        entries
+            Selections, ordered by chunk.
+        base
+            What each chunk held before, or None.
+        keep_empty
+            Whether chunks of nothing but the fill value are encoded.
+        max_workers
+            Limit of threads.
+
+        Returns
+        -------
+        list of Buffer or None
+            One per chunk of ``base``.
+        """
+        encoded: list[Buffer | None] = run.compiled.encode_from(source, entries, base, keep_empty, max_workers)
+        return encoded
+
+    def decode_arrays(
+        self, run: Run, items: Sequence[Any | None], *, max_workers: int | None = None
+    ) -> list[NDArray[Any] | None]:
+        """Decode whole chunks to arrays that own their memory; see :class:`~chunkwright.ports.Backend`.
+
+        Parameters
+        ----------
+        run
+            A run with array->array codecs, the array->bytes codec, or both.
+        items
+            Buffers or arrays; None stays None.
+        max_workers
+            Limit of threads.
+
+        Returns
+        -------
+        list of NDArray or None
+            One per item.
+        """
+        arrays: list[NDArray[Any] | None] = run.compiled.decode_arrays(items, max_workers)
+        return arrays
+
+    def encode_arrays(
+        self, run: Run, items: Sequence[NDArray[Any] | None], *, max_workers: int | None = None
+    ) -> list[Any | None]:
+        """Encode whole chunks, without the emptiness rule; see :class:`~chunkwright.ports.Backend`.
+
+        Parameters
+        ----------
+        run
+            A run that starts with an array->array or array->bytes codec.
+        items
+            Arrays; None stays None.
+        max_workers
+            Limit of threads.
+
+        Returns
+        -------
+        list
+            Buffers or arrays, one per item.
+        """
+        encoded: list[Any | None] = run.compiled.encode_arrays(items, max_workers)
+        return encoded
+
+    def decode_bytes(self, run: Run, buffers: Buffers, *, max_workers: int | None = None) -> list[Buffer | None]:
+        """Decode through bytes->bytes codecs; see :class:`~chunkwright.ports.Backend`.
+
+        Parameters
+        ----------
+        run
+            A run of bytes->bytes codecs.
+        buffers
+            One row per chunk.
+        max_workers
+            Limit of threads.
+
+        Returns
+        -------
+        list of Buffer or None
+            One per row.
+        """
+        decoded: list[Buffer | None] = run.compiled.decode_bytes(buffers, max_workers)
+        return decoded
+
+    def encode_bytes(
+        self, run: Run, items: Sequence[Buffer | None], *, max_workers: int | None = None
+    ) -> list[Buffer | None]:
+        """Encode through bytes->bytes codecs; see :class:`~chunkwright.ports.Backend`.
+
+        Parameters
+        ----------
+        run
+            A run of bytes->bytes codecs.
+        items
+            Buffers; None stays None.
+        max_workers
+            Limit of threads.
+
+        Returns
+        -------
+        list of Buffer or None
+            One per item.
+        """
+        encoded: list[Buffer | None] = run.compiled.encode_bytes(items, max_workers)
+        return encoded
+
+
+def _supports_bytes(spec: ChunkSpec) -> Supported | Unsupported:
+    dtype = spec.dtype.numpy
+    if spec.dtype.variable or dtype.hasobject:
+        return Unsupported("elements of variable length have no bytes of their own")
+    return Supported("own") if dtype.itemsize else Unsupported("elements have no bytes")

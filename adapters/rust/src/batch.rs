@@ -1,0 +1,191 @@
+//! One call: the chunks of a batch, shared among threads.
+//!
+//! Each thread takes the next few chunks until there are none. The fault of the first chunk that has one is
+//! reported, whichever thread met it; after a fault no further chunks are begun.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::errors::{Fault, Kind, Outcome};
+use crate::pool;
+use crate::worker::Worker;
+
+/// Bytes of decoded chunks below which another thread costs more than it helps (about 100 microseconds of work).
+const BYTES_PER_THREAD: usize = 96 << 10;
+
+/// Bytes of decoded chunks that a thread takes at once.
+const BYTES_AT_ONCE: usize = 64 << 10;
+
+/// Encoded chunks: owners and columns.
+pub struct Inputs<'a> {
+    /// Where the bytes are.
+    pub owners: Vec<&'a [u8]>,
+    /// The owner of each row.
+    pub source: &'a [i64],
+    /// First byte of each row, negative for missing chunks.
+    pub offset: &'a [i64],
+    /// Bytes of each row.
+    pub length: &'a [i64],
+}
+
+impl<'a> Inputs<'a> {
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.offset.len()
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.offset.is_empty()
+    }
+
+    /// Check that the columns belong together.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub fn check(&self) -> Outcome<()> {
+        if self.source.len() == self.len() && self.length.len() == self.len() {
+            return Ok(());
+        }
+        Err(Fault::new(Kind::Plan, "columns of buffers do not belong together"))
+    }
+
+    /// The bytes of a row, None for a missing chunk.
+    ///
+    /// # Errors
+    /// When they are not within their owner.
+    pub fn row(&self, row: usize) -> Outcome<Option<&'a [u8]>> {
+        let Ok(begin) = usize::try_from(self.offset[row]) else {
+            return Ok(None);
+        };
+        let owner = usize::try_from(self.source[row]).ok().and_then(|source| self.owners.get(source));
+        let end = usize::try_from(self.length[row]).ok().and_then(|length| begin.checked_add(length));
+        match owner.zip(end).and_then(|(owner, end)| owner.get(begin..end)) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => Err(Fault::new(Kind::Plan, "a chunk is not within its buffer")),
+        }
+    }
+}
+
+/// Do something with each of `count` items of `bytes` decoded bytes each.
+///
+/// # Errors
+/// The fault of the first item that has one, with its position.
+pub fn each(
+    count: usize,
+    bytes: usize,
+    max_workers: Option<usize>,
+    work: impl Fn(usize, &mut Worker) -> Outcome<()> + Sync,
+) -> Outcome<()> {
+    let batch = Batch {
+        count,
+        at_once: (BYTES_AT_ONCE / bytes.max(1)).clamp(1, 256),
+        next: AtomicUsize::new(0),
+        stopped: AtomicBool::new(false),
+        fault: Mutex::new(None),
+    };
+    let share = || Worker::lend(|worker| batch.share(worker, &work));
+    pool::share(helpers(count, bytes, max_workers), &share);
+    let fault = batch.fault.into_inner().unwrap_or_else(PoisonError::into_inner);
+    fault.map_or(Ok(()), Err)
+}
+
+fn helpers(count: usize, bytes: usize, max_workers: Option<usize>) -> usize {
+    let useful = count.min(count.saturating_mul(bytes) / BYTES_PER_THREAD);
+    if useful < 2 {
+        return 0;
+    }
+    useful.min(max_workers.unwrap_or_else(pool::size)).saturating_sub(1)
+}
+
+struct Batch {
+    count: usize,
+    at_once: usize,
+    next: AtomicUsize,
+    stopped: AtomicBool,
+    fault: Mutex<Option<Box<Fault>>>,
+}
+
+impl Batch {
+    fn share(&self, worker: &mut Worker, work: &impl Fn(usize, &mut Worker) -> Outcome<()>) {
+        loop {
+            let first = self.next.fetch_add(self.at_once, Ordering::Relaxed);
+            if first >= self.count || self.stopped.load(Ordering::Relaxed) {
+                return;
+            }
+            for number in first..self.count.min(first + self.at_once) {
+                if let Err(fault) = guarded(|| work(number, worker)) {
+                    self.report(if fault.position.is_none() { fault.at(number) } else { fault });
+                    return;
+                }
+            }
+        }
+    }
+
+    fn report(&self, fault: Box<Fault>) {
+        self.stopped.store(true, Ordering::Relaxed);
+        let mut kept = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_ref().is_none_or(|kept| fault.position < kept.position) {
+            *kept = Some(fault);
+        }
+    }
+}
+
+/// A panic is a bug, here or in a codec library; it must not take the host down.
+fn guarded(work: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(Fault::corrupt(format!("the decoder failed ({})", text(&*panic)))))
+}
+
+fn text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// What the items of a batch became, by number.
+pub struct Results(Mutex<Vec<Option<Vec<u8>>>>);
+
+impl Results {
+    /// Nothing, so many times.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        Self(Mutex::new(vec![None; count]))
+    }
+
+    /// Keep what an item became.
+    pub fn set(&self, number: usize, made: Vec<u8>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[number] = Some(made);
+    }
+
+    /// Everything.
+    #[must_use]
+    pub fn into_inner(self) -> Vec<Option<Vec<u8>>> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::each;
+    use crate::errors::Fault;
+
+    #[test]
+    fn the_first_fault_is_reported() {
+        let result =
+            each(1000, 1 << 20, None, |number, _| if number >= 10 { Err(Fault::corrupt("expected")) } else { Ok(()) });
+        assert_eq!(result.map_err(|fault| fault.position), Err(Some(10)));
+    }
+
+    #[test]
+    fn a_panic_is_a_fault() {
+        let result = each(1, 1, None, |_, _| panic!("expected"));
+        assert_eq!(result.map_err(|fault| fault.position), Err(Some(0)));
+    }
+}

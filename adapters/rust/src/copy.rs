@@ -1,0 +1,241 @@
+//! Copy elements along axes: contiguous runs at once, tiles where one side is read against its grain, byte order
+//! changed on the way.
+
+#![allow(unsafe_code)]
+
+use crate::place::{Axis, Place, Steps};
+
+/// How an element is copied.
+#[derive(Clone, Copy, Debug)]
+pub struct Element {
+    /// Bytes of an element.
+    pub size: usize,
+    /// Bytes that are reversed together; 1 when byte order stays.
+    pub unit: usize,
+}
+
+/// Elements along each side of a tile.
+const TILE: usize = 32;
+
+/// Copy the elements of a place.
+///
+/// # Safety
+/// `from` and `to` are the first elements on the two sides, and every element of the place is within memory that may
+/// be read or written, respectively; the two do not overlap.
+pub unsafe fn copy(place: &Place, element: Element, from: *const u8, to: *mut u8) {
+    if place.is_empty {
+        return;
+    }
+    let Element { size, unit } = element;
+    // SAFETY: the caller's promise is handed on.
+    unsafe {
+        match (size, unit) {
+            (1, 1) => Walk(place, Plain::<1>).all(from, to),
+            (2, 1) => Walk(place, Plain::<2>).all(from, to),
+            (4, 1) => Walk(place, Plain::<4>).all(from, to),
+            (8, 1) => Walk(place, Plain::<8>).all(from, to),
+            (16, 1) => Walk(place, Plain::<16>).all(from, to),
+            (_, 1) => Walk(place, AnyPlain(size)).all(from, to),
+            (2, 2) => Walk(place, Swapped::<2>).all(from, to),
+            (4, 4) => Walk(place, Swapped::<4>).all(from, to),
+            (8, 8) => Walk(place, Swapped::<8>).all(from, to),
+            _ => Walk(place, AnySwapped { size, unit }).all(from, to),
+        }
+    }
+}
+
+/// Moves elements; all methods have the safety conditions of [`copy`] for the elements that they name.
+trait Mover: Copy {
+    fn size(self) -> usize;
+    unsafe fn one(self, from: *const u8, to: *mut u8);
+    unsafe fn run(self, from: *const u8, to: *mut u8, count: usize);
+}
+
+#[derive(Clone, Copy)]
+struct Plain<const SIZE: usize>;
+
+impl<const SIZE: usize> Mover for Plain<SIZE> {
+    fn size(self) -> usize {
+        SIZE
+    }
+
+    #[inline]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        // SAFETY: arrays of bytes have no alignment.
+        unsafe { to.cast::<[u8; SIZE]>().write(from.cast::<[u8; SIZE]>().read()) }
+    }
+
+    #[inline]
+    unsafe fn run(self, from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: see the trait.
+        unsafe { copy_bytes(from, to, count * SIZE) }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct AnyPlain(usize);
+
+impl Mover for AnyPlain {
+    fn size(self) -> usize {
+        self.0
+    }
+
+    #[inline]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        // SAFETY: see the trait.
+        unsafe { from.copy_to_nonoverlapping(to, self.0) }
+    }
+
+    #[inline]
+    unsafe fn run(self, from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: see the trait.
+        unsafe { copy_bytes(from, to, count * self.0) }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Swapped<const SIZE: usize>;
+
+impl<const SIZE: usize> Mover for Swapped<SIZE> {
+    fn size(self) -> usize {
+        SIZE
+    }
+
+    #[inline]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        // SAFETY: arrays of bytes have no alignment.
+        unsafe {
+            let mut bytes = from.cast::<[u8; SIZE]>().read();
+            bytes.reverse();
+            to.cast::<[u8; SIZE]>().write(bytes);
+        }
+    }
+
+    #[inline]
+    unsafe fn run(self, from: *const u8, to: *mut u8, count: usize) {
+        for number in 0..count {
+            // SAFETY: see the trait.
+            unsafe { self.one(from.add(number * SIZE), to.add(number * SIZE)) }
+        }
+    }
+}
+
+/// Several numbers an element, or very long ones.
+#[derive(Clone, Copy)]
+struct AnySwapped {
+    size: usize,
+    unit: usize,
+}
+
+impl Mover for AnySwapped {
+    fn size(self) -> usize {
+        self.size
+    }
+
+    #[inline]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        for begin in (0..self.size).step_by(self.unit) {
+            for byte in 0..self.unit.min(self.size - begin) {
+                // SAFETY: both are within the element.
+                unsafe { to.add(begin + self.unit - 1 - byte).write(from.add(begin + byte).read()) }
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn run(self, from: *const u8, to: *mut u8, count: usize) {
+        for number in 0..count {
+            // SAFETY: see the trait.
+            unsafe { self.one(from.add(number * self.size), to.add(number * self.size)) }
+        }
+    }
+}
+
+/// Copy bytes; rows of small chunks have few, and a call of the library would cost more than they do.
+#[inline]
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: see `Mover`.
+    unsafe {
+        match length {
+            8 => Plain::<8>.one(from, to),
+            16 => Plain::<16>.one(from, to),
+            32 => Plain::<32>.one(from, to),
+            64 => Plain::<64>.one(from, to),
+            _ => from.copy_to_nonoverlapping(to, length),
+        }
+    }
+}
+
+/// The loops over the axes of a place.
+struct Walk<'a, M: Mover>(&'a Place, M);
+
+impl<M: Mover> Walk<'_, M> {
+    unsafe fn all(&self, from: *const u8, to: *mut u8) {
+        // SAFETY: see `copy`.
+        unsafe { self.axes(&self.0.axes, from, to) }
+    }
+
+    unsafe fn axes(&self, axes: &[Axis], from: *const u8, to: *mut u8) {
+        // SAFETY: each element that is named is one of the place.
+        unsafe {
+            match axes {
+                [] => self.1.one(from, to),
+                [only] => self.line(only, from, to),
+                [outer, inner] if self.0.is_tiled => self.tiles(outer, inner, from, to),
+                [outer, rest @ ..] => {
+                    for number in 0..outer.count {
+                        self.axes(rest, from.offset(self.at(outer.from, number)), to.offset(self.at(outer.to, number)));
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn at(&self, steps: Steps, number: usize) -> isize {
+        match steps {
+            Steps::Even(step) => step * number.cast_signed(),
+            Steps::Listed(begin) => self.0.offsets[begin + number],
+        }
+    }
+
+    #[inline]
+    unsafe fn line(&self, axis: &Axis, from: *const u8, to: *mut u8) {
+        let size = self.1.size().cast_signed();
+        // SAFETY: each element that is named is one of the place.
+        unsafe {
+            match (axis.from, axis.to) {
+                (Steps::Even(from_step), Steps::Even(to_step)) if from_step == size && to_step == size => {
+                    self.1.run(from, to, axis.count);
+                }
+                (Steps::Even(from_step), Steps::Even(to_step)) => {
+                    for number in 0..axis.count.cast_signed() {
+                        self.1.one(from.offset(from_step * number), to.offset(to_step * number));
+                    }
+                }
+                _ => {
+                    for number in 0..axis.count {
+                        self.1.one(from.offset(self.at(axis.from, number)), to.offset(self.at(axis.to, number)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The outer axis is fast in memory that is read, the inner one in memory that is written.
+    unsafe fn tiles(&self, outer: &Axis, inner: &Axis, from: *const u8, to: *mut u8) {
+        for first in (0..outer.count).step_by(TILE) {
+            for second in (0..inner.count).step_by(TILE) {
+                for number in first..outer.count.min(first + TILE) {
+                    let part = Axis { count: TILE.min(inner.count - second), ..*inner };
+                    // SAFETY: each element that is named is one of the place.
+                    unsafe {
+                        let from = from.offset(self.at(outer.from, number) + self.at(inner.from, second));
+                        let to = to.offset(self.at(outer.to, number) + self.at(inner.to, second));
+                        self.line(&part, from, to);
+                    }
+                }
+            }
+        }
+    }
+}

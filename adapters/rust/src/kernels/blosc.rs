@@ -1,0 +1,116 @@
+//! `blosc`: Blosc 1 frames, by c-blosc, one thread a frame.
+//!
+//! Bytes after the frame are ignored, as numcodecs does.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use blosc_src::{
+    BLOSC_MAX_BUFFERSIZE, BLOSC_MAX_OVERHEAD, BLOSC_MIN_HEADER_LENGTH, blosc_cbuffer_validate, blosc_compress_ctx,
+    blosc_decompress_ctx,
+};
+
+use super::{Options, Written, header};
+use crate::errors::{Fault, Kind, Outcome};
+use crate::worker::Memory;
+
+const HEADER: usize = BLOSC_MIN_HEADER_LENGTH as usize;
+
+/// Names of the compressors inside, in the order in which Python numbers them.
+const COMPRESSORS: [&CStr; 6] = [c"blosclz", c"lz4", c"lz4hc", c"snappy", c"zlib", c"zstd"];
+
+/// Configuration of the codec.
+#[derive(Clone, Debug)]
+pub struct Blosc {
+    compressor: &'static CStr,
+    level: i32,
+    shuffle: i32,
+    typesize: usize,
+    blocksize: usize,
+}
+
+impl Blosc {
+    /// Make the codec.
+    pub fn new(options: &Options) -> Outcome<Self> {
+        let option = |key: &str| {
+            let value = options.get(key).and_then(|value| i32::try_from(*value).ok()).filter(|value| *value >= 0);
+            value.ok_or_else(|| Fault::new(Kind::Configuration, format!("{key} is missing or out of range")))
+        };
+        let size = |key: &str| option(key).map(|value| usize::try_from(value).unwrap_or(0));
+        let compressor = COMPRESSORS.get(size("compressor")?);
+        Ok(Self {
+            compressor: compressor.ok_or_else(|| Fault::new(Kind::Configuration, "there is no such compressor"))?,
+            level: option("clevel")?,
+            shuffle: option("shuffle")?,
+            typesize: size("typesize")?,
+            blocksize: size("blocksize")?,
+        })
+    }
+
+    /// Encode as one frame.
+    pub fn encode(&self, input: &[u8], out: &mut Memory) -> Outcome<usize> {
+        if input.len() > BLOSC_MAX_BUFFERSIZE as usize {
+            let most = format!("at most {BLOSC_MAX_BUFFERSIZE}");
+            return Err(Fault::new(Kind::Configuration, "too many bytes for a frame").with(most, input.len()));
+        }
+        let out = out.room(input.len() + BLOSC_MAX_OVERHEAD as usize)?;
+        // SAFETY: pointers and lengths are those of the slices, and the function uses no state but its own.
+        let size = unsafe {
+            blosc_compress_ctx(
+                self.level,
+                self.shuffle,
+                self.typesize,
+                input.len(),
+                input.as_ptr().cast(),
+                out.as_mut_ptr().cast(),
+                out.len(),
+                self.compressor.as_ptr(),
+                self.blocksize,
+                1,
+            )
+        };
+        match usize::try_from(size) {
+            Ok(size) if size > 0 => Ok(size),
+            _ => Err(Fault::new(Kind::Configuration, "cannot be encoded")),
+        }
+    }
+}
+
+/// Decode the frame.
+pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
+    if input.len() < HEADER {
+        return Err(Fault::corrupt("no room for a header").with(HEADER, input.len()));
+    }
+    let (decoded, encoded) = (size(&input[4..]), size(&input[12..]));
+    if encoded < HEADER || encoded > input.len() {
+        return Err(Fault::length("wrong encoded size", format!("at most {}", input.len()), encoded));
+    }
+    let mut claimed = 0;
+    // SAFETY: `encoded` bytes are there; the function reads no more.
+    let valid = unsafe { blosc_cbuffer_validate(input.as_ptr().cast(), encoded, &raw mut claimed) } == 0;
+    if !valid || claimed != decoded {
+        return Err(Fault::corrupt("no valid header"));
+    }
+    if decoded > out.len() {
+        return Ok(None);
+    }
+    if decoded == 0 {
+        return Ok(Some(0));
+    }
+    // SAFETY: the frame was validated, so all of it is within `input`, and no more than `out.len()` is written.
+    let size = unsafe { blosc_decompress_ctx(input.as_ptr().cast(), out.as_mut_ptr().cast(), out.len(), 1) };
+    match usize::try_from(size) {
+        Ok(size) if size == decoded => Ok(Some(size)),
+        _ => Err(Fault::corrupt("the frame is broken")),
+    }
+}
+
+/// The decoded size that the header claims.
+pub fn claimed(input: &[u8]) -> Option<u64> {
+    header(input.get(4..HEADER)?).map(u64::from)
+}
+
+fn size(input: &[u8]) -> usize {
+    header(input).map_or(0, |size| size as usize)
+}

@@ -1,0 +1,163 @@
+//! Decode the chunks of a batch into arrays.
+
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use crate::batch::{Inputs, each};
+use crate::buffers::Array;
+use crate::chain::{Decoded, decode};
+use crate::copy::{Element, copy};
+use crate::entries::{Entries, Layout};
+use crate::errors::{Fault, Outcome};
+use crate::place::{Direction, Place};
+use crate::program::Chunk;
+use crate::worker::Worker;
+
+/// Chunks, and the places in one array where their entries go.
+pub struct Reading<'a> {
+    /// The chunks' form and stages.
+    pub chunk: &'a Chunk,
+    /// Encoded chunks.
+    pub inputs: &'a Inputs<'a>,
+    /// Selections, ordered by chunk.
+    pub entries: &'a Entries<'a>,
+    /// The caller's array.
+    pub out: &'a Array,
+    /// How an element is copied.
+    pub element: Element,
+    /// The fill value, as in the caller's array.
+    pub fill: &'a [u8],
+}
+
+impl Reading<'_> {
+    /// Do it all.
+    ///
+    /// # Errors
+    /// The fault of the first chunk that has one.
+    pub fn run(&self, max_workers: Option<usize>) -> Outcome<()> {
+        self.inputs.check()?;
+        self.entries.check(self.inputs.len())?;
+        let groups = groups(self.entries.chunk);
+        each(groups.len(), self.chunk.nbytes, max_workers, |number, worker| {
+            let rows = groups[number].clone();
+            let chunk = usize::try_from(self.entries.chunk[rows.start]).unwrap_or(0);
+            let mut place = std::mem::take(&mut worker.place);
+            let result = self.one(chunk, rows, &mut place, worker);
+            worker.place = place;
+            result.map_err(|fault| fault.at(chunk))
+        })
+    }
+
+    fn one(&self, chunk: usize, rows: Range<usize>, place: &mut Place, worker: &mut Worker) -> Outcome<()> {
+        let Some(input) = self.inputs.row(chunk)? else {
+            return self.missing(rows, place);
+        };
+        let first = rows.start;
+        place.find(self.entries, first, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
+        let straight =
+            rows.len() == 1 && self.element.unit == 1 && place.is_contiguous(self.chunk.count, self.element.size);
+        // SAFETY: `find` checked that the elements of the place are within the array; they are neighbours, and no other
+        // entry of the batch has them.
+        let target = straight.then(|| unsafe {
+            std::slice::from_raw_parts_mut(self.out.pointer().offset(place.out), self.chunk.nbytes)
+        });
+        let decoded = decode(&self.chunk.stages, input, worker, target)?;
+        let Some(data) = self.chunk.array(&decoded, worker)? else {
+            return Ok(());
+        };
+        for row in rows {
+            if row != first {
+                place.find(self.entries, row, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
+            }
+            // SAFETY: `find` checked that the elements of the place are within both arrays, and `array` that the data
+            // are those of a whole chunk; they are not the caller's memory.
+            unsafe {
+                copy(place, self.element, data.as_ptr().offset(place.chunk), self.out.pointer().offset(place.out));
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self, rows: Range<usize>, place: &mut Place) -> Outcome<()> {
+        let layout = Layout::of_one_element(&self.chunk.layout.shape);
+        for row in rows {
+            place.find(self.entries, row, &layout, self.out.layout(), Direction::Scatter)?;
+            let element = Element { size: self.element.size, unit: 1 };
+            // SAFETY: `find` checked that the elements of the place are within the array; the chunk side is always the
+            // one element.
+            unsafe { copy(place, element, self.fill.as_ptr(), self.out.pointer().offset(place.out)) }
+        }
+        Ok(())
+    }
+}
+
+/// Decode whole chunks, each into an array of its own. Arrays of missing chunks are left as they are.
+///
+/// # Errors
+/// The fault of the first chunk that has one.
+pub fn decode_each(
+    chunk: &Chunk,
+    inputs: &Inputs<'_>,
+    outs: &[Option<Array>],
+    element: Element,
+    max_workers: Option<usize>,
+) -> Outcome<()> {
+    inputs.check()?;
+    each(outs.len(), chunk.nbytes, max_workers, |number, worker| {
+        let (Some(out), Some(input)) = (&outs[number], inputs.row(number)?) else {
+            return Ok(());
+        };
+        if out.layout().shape != chunk.layout.shape {
+            return Err(Fault::corrupt("an array has the wrong shape"));
+        }
+        let mut place = std::mem::take(&mut worker.place);
+        place.whole(&chunk.layout, out.layout(), Direction::Scatter);
+        let straight = element.unit == 1 && place.is_contiguous(chunk.count, element.size);
+        // SAFETY: the array has the chunk's shape, its elements are neighbours, and it belongs to this chunk alone.
+        let target = straight.then(|| unsafe { std::slice::from_raw_parts_mut(out.pointer(), chunk.nbytes) });
+        let decoded = decode(&chunk.stages, input, worker, target)?;
+        if let Some(data) = chunk.array(&decoded, worker)? {
+            // SAFETY: both have the chunk's shape, and the data are not the array's memory.
+            unsafe { copy(&place, element, data.as_ptr(), out.pointer()) }
+        }
+        worker.place = place;
+        Ok(())
+    })
+}
+
+/// Decode the bytes of each row.
+///
+/// # Errors
+/// The fault of the first row that has one.
+pub fn decode_bytes(chunk: &Chunk, inputs: &Inputs<'_>, max_workers: Option<usize>) -> Outcome<Vec<Option<Vec<u8>>>> {
+    inputs.check()?;
+    let results = crate::batch::Results::new(inputs.len());
+    let bytes = chunk.stages.first().and_then(|stage| stage.exact);
+    each(inputs.len(), bytes.unwrap_or(1 << 16), max_workers, |number, worker| {
+        let Some(input) = inputs.row(number)? else {
+            return Ok(());
+        };
+        let made = match decode(&chunk.stages, input, worker, None)? {
+            Decoded::Input(bytes) => bytes.to_vec(),
+            Decoded::Front(range) => worker.front.filled(range.end)[range].to_vec(),
+            Decoded::Target => Vec::new(),
+        };
+        results.set(number, made);
+        Ok(())
+    })?;
+    Ok(results.into_inner())
+}
+
+/// Rows of each chunk that has any.
+fn groups(chunk: &[i64]) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    let mut begin = 0;
+    for row in 1..=chunk.len() {
+        if row == chunk.len() || chunk[row] != chunk[begin] {
+            groups.push(begin..row);
+            begin = row;
+        }
+    }
+    groups
+}

@@ -1,0 +1,220 @@
+//! Encode the chunks of a batch from arrays.
+
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use crate::batch::{Inputs, Results, each};
+use crate::buffers::Array;
+use crate::chain::{append, appending, encode};
+use crate::copy::{Element, copy};
+use crate::entries::Entries;
+use crate::errors::{Fault, Kind, Outcome};
+use crate::fill::{fill, is_filled};
+use crate::kernels::CHECKSUM;
+use crate::place::{Direction, Place};
+use crate::program::Chunk;
+use crate::worker::{Memory, Worker, zeroed};
+
+/// Chunks, and the places in one array where their elements come from.
+pub struct Writing<'a> {
+    /// The chunks' form and stages.
+    pub chunk: &'a Chunk,
+    /// The caller's array.
+    pub source: &'a Array,
+    /// Selections, ordered by chunk.
+    pub entries: &'a Entries<'a>,
+    /// What each chunk held before.
+    pub base: &'a [Option<Array>],
+    /// How an element of the caller's array is copied.
+    pub element: Element,
+    /// How an element of `base` is copied.
+    pub base_element: Element,
+    /// Whether chunks of nothing but the fill value are encoded.
+    pub keep_empty: bool,
+}
+
+/// Memory that is filled with a chunk's elements.
+enum Gathered<'a> {
+    /// The caller's memory, which is what is needed already.
+    Source(&'a [u8]),
+    /// Memory that becomes the encoded chunk.
+    Made(Vec<u8>),
+    /// The worker's memory for a chunk.
+    Chunk,
+}
+
+impl Writing<'_> {
+    /// Do it all; chunks that are not to be stored are None.
+    ///
+    /// # Errors
+    /// The fault of the first chunk that has one.
+    pub fn run(&self, max_workers: Option<usize>) -> Outcome<Vec<Option<Vec<u8>>>> {
+        let count = self.base.len();
+        self.entries.check(count)?;
+        let rows = rows(self.entries.chunk, count);
+        let results = Results::new(count);
+        each(count, self.chunk.nbytes, max_workers, |number, worker| {
+            let mut place = std::mem::take(&mut worker.place);
+            let made = self.one(number, rows[number]..rows[number + 1], &mut place, worker);
+            worker.place = place;
+            if let Some(made) = made? {
+                results.set(number, made);
+            }
+            Ok(())
+        })?;
+        Ok(results.into_inner())
+    }
+
+    fn one(
+        &self,
+        number: usize,
+        rows: Range<usize>,
+        place: &mut Place,
+        worker: &mut Worker,
+    ) -> Outcome<Option<Vec<u8>>> {
+        let single = rows.len() == 1 && self.entries.covers(rows.start, &self.chunk.layout.shape);
+        if single {
+            self.find(rows.start, place)?;
+            if self.element.unit == 1 && place.is_contiguous(self.chunk.count, self.element.size) {
+                // SAFETY: `find` checked that the elements of the place are within the array; they are neighbours.
+                let source =
+                    unsafe { std::slice::from_raw_parts(self.source.pointer().offset(place.out), self.chunk.nbytes) };
+                return self.chunk.encode(Gathered::Source(source), worker, self.keep_empty);
+            }
+        }
+        let base = if single { None } else { self.base[number].as_ref() };
+        self.chunk.gather(worker, self.keep_empty, |memory| {
+            if let Some(base) = base {
+                self.put_base(base, memory)?;
+            } else if !single {
+                fill(memory, &self.chunk.fill);
+            }
+            for row in rows.clone() {
+                self.find(row, place)?;
+                // SAFETY: `find` checked that the elements of the place are within both arrays; the memory is that of a
+                // whole chunk, and ours.
+                unsafe {
+                    let (from, to) = (self.source.pointer().offset(place.out), memory.as_mut_ptr().offset(place.chunk));
+                    copy(place, self.element, from, to);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn find(&self, row: usize, place: &mut Place) -> Outcome<()> {
+        place.find(self.entries, row, &self.chunk.layout, self.source.layout(), Direction::Gather)
+    }
+
+    fn put_base(&self, base: &Array, memory: &mut [u8]) -> Outcome<()> {
+        gather_whole(self.chunk, base, self.base_element, &mut Place::default(), memory)
+    }
+}
+
+/// Encode whole chunks, each from an array of its own.
+///
+/// # Errors
+/// The fault of the first chunk that has one.
+pub fn encode_each(
+    chunk: &Chunk,
+    arrays: &[Option<Array>],
+    element: Element,
+    max_workers: Option<usize>,
+) -> Outcome<Vec<Option<Vec<u8>>>> {
+    let results = Results::new(arrays.len());
+    each(arrays.len(), chunk.nbytes, max_workers, |number, worker| {
+        let Some(array) = &arrays[number] else {
+            return Ok(());
+        };
+        let mut place = std::mem::take(&mut worker.place);
+        let made = chunk.gather(worker, true, |memory| gather_whole(chunk, array, element, &mut place, memory));
+        worker.place = place;
+        if let Some(made) = made? {
+            results.set(number, made);
+        }
+        Ok(())
+    })?;
+    Ok(results.into_inner())
+}
+
+/// Encode the bytes of each row.
+///
+/// # Errors
+/// The fault of the first row that has one.
+pub fn encode_bytes(chunk: &Chunk, inputs: &Inputs<'_>, max_workers: Option<usize>) -> Outcome<Vec<Option<Vec<u8>>>> {
+    inputs.check()?;
+    let results = Results::new(inputs.len());
+    let bytes = inputs.owners.iter().map(|owner| owner.len()).max().unwrap_or(0);
+    each(inputs.len(), bytes, max_workers, |number, worker| {
+        if let Some(input) = inputs.row(number)? {
+            let Worker { front, back, contexts, .. } = worker;
+            results.set(number, encode(&chunk.stages, input, front, back, contexts)?);
+        }
+        Ok(())
+    })?;
+    Ok(results.into_inner())
+}
+
+fn gather_whole(chunk: &Chunk, array: &Array, element: Element, place: &mut Place, memory: &mut [u8]) -> Outcome<()> {
+    if array.layout().shape != chunk.layout.shape {
+        let (expected, found) = (format!("{:?}", chunk.layout.shape), format!("{:?}", array.layout().shape));
+        return Err(Fault::new(Kind::Configuration, "wrong shape of a chunk").with(expected, found));
+    }
+    place.whole(&chunk.layout, array.layout(), Direction::Gather);
+    // SAFETY: both have the chunk's shape, and the memory is ours.
+    unsafe { copy(place, element, array.pointer(), memory.as_mut_ptr()) }
+    Ok(())
+}
+
+impl Chunk {
+    /// Gather a chunk by means of a function and encode it.
+    fn gather(
+        &self,
+        worker: &mut Worker,
+        keep_empty: bool,
+        put: impl FnOnce(&mut [u8]) -> Outcome<()>,
+    ) -> Outcome<Option<Vec<u8>>> {
+        if appending(&self.stages) == self.stages.len() {
+            // What is gathered is what is stored, up to checksums: no need to copy it once more.
+            let mut made = zeroed(self.nbytes + self.stages.len() * CHECKSUM)?;
+            made.truncate(self.nbytes);
+            put(&mut made)?;
+            return self.encode(Gathered::Made(made), worker, keep_empty);
+        }
+        put(worker.chunk.room(self.nbytes)?)?;
+        self.encode(Gathered::Chunk, worker, keep_empty)
+    }
+
+    fn encode(&self, gathered: Gathered<'_>, worker: &mut Worker, keep_empty: bool) -> Outcome<Option<Vec<u8>>> {
+        let Worker { front, back, chunk, contexts, .. } = worker;
+        let data = match &gathered {
+            Gathered::Source(data) => data,
+            Gathered::Made(data) => data.as_slice(),
+            Gathered::Chunk => Memory::filled(chunk, self.nbytes),
+        };
+        if !keep_empty && is_filled(data, &self.fill, self.mask.as_deref()) {
+            return Ok(None);
+        }
+        match gathered {
+            Gathered::Made(mut made) => {
+                append(&self.stages, &mut made);
+                Ok(Some(made))
+            }
+            _ => encode(&self.stages, data, front, back, contexts).map(Some),
+        }
+    }
+}
+
+/// First row of each chunk, and the end of the last.
+fn rows(chunk: &[i64], count: usize) -> Vec<usize> {
+    let mut rows = Vec::with_capacity(count + 1);
+    let mut row = 0;
+    for number in 0..=count {
+        while row < chunk.len() && usize::try_from(chunk[row]).is_ok_and(|found| found < number) {
+            row += 1;
+        }
+        rows.push(row);
+    }
+    rows
+}
