@@ -30,6 +30,7 @@ from chunkwright_store._helper import Helper
 from chunkwright_store._schedule import Schedule, answers, from_memory, range_of
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS
+from chunkwright_store.sources import BatchSink
 
 __all__ = ("Stop", "read_sync", "write_sync")
 
@@ -290,6 +291,9 @@ class _Writer:
         helper.wait()
 
     def _store(self, chunks: Sequence[tuple[int, Buffer | None]]) -> None:
+        if isinstance(self._sinks, BatchSink):
+            self._sinks.store(chunks)
+            return
         for chunk, data in chunks:
             if data is None:
                 self._sinks[chunk].delete()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from chunkwright.buffers import Buffers
 from chunkwright.errors import CodecError
+from chunkwright_store.sources import BatchSink
 
 __all__ = ("Limits", "ReadJob", "ReadPlanLike", "ReadWorkLike", "WriteJob", "WritePlanLike", "WriteWorkLike")
 
@@ -252,7 +253,7 @@ class WriteJob:
     sources
         One source per chunk, for what it holds now; all synchronous or all asynchronous.
     sinks
-        One sink per chunk, of the same kind.
+        One sink per chunk, of the same kind; or one ``BatchSink`` for all.
     keys
         Key of each chunk, for errors.
     lock_keys
@@ -273,7 +274,7 @@ class WriteJob:
 
     plan: WritePlanLike
     sources: Sequence[Any]
-    sinks: Sequence[Any]
+    sinks: Sequence[Any] | BatchSink
     keys: Sequence[str]
     lock_keys: Sequence[Hashable] = ()
     whole_nbytes: int = 1 << 20

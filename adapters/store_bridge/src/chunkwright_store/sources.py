@@ -32,6 +32,7 @@ __all__ = (
     "AsyncByteSink",
     "AsyncByteSource",
     "AsyncFunctionSource",
+    "BatchSink",
     "ByteRange",
     "ByteSuffix",
     "FunctionSource",
@@ -188,6 +189,20 @@ class SyncByteSink(Protocol):
 
     def delete(self) -> None:
         """Remove the chunk; it may be missing."""
+
+
+@runtime_checkable
+class BatchSink(Protocol):
+    """All chunks of a write that are stored many at a time, without an event loop."""
+
+    def store(self, items: Sequence[tuple[int, Buffer | None]], /) -> None:
+        """Replace chunks, each entirely or not at all.
+
+        Parameters
+        ----------
+        items
+            Chunk numbers, each with its encoded bytes, or None when the chunk is to be removed.
+        """
 
 
 @runtime_checkable

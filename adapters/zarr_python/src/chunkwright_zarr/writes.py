@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.entries import Entries
-from chunkwright.prepared import PreparedChain
-from chunkwright_store import LOCKS, Hold, Limits, WriteJob, run_off_loop, write_async, write_hop, write_sync
-from chunkwright_store.zarr import Kind, lock_keys, sink_of, source_of
+from chunkwright_store import LOCKS, FilesSink, Hold, Limits, WriteJob, run_off_loop, write_async, write_hop, write_sync
+from chunkwright_store.zarr import Kind, local_root, lock_keys, sink_of, source_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
@@ -84,8 +83,8 @@ class _Write:
     ) -> None:
         self._readies, self._limits = readies, limits
         self._entries, self.source = write_entries(groups, value, drop_axes)
-        parts = zip(groups, map(prepared_chain, readies), self._entries, strict=True)
-        self.jobs = [_write_job(group, chain, entries, kind, limits) for group, chain, entries in parts]
+        parts = zip(groups, readies, self._entries, strict=True)
+        self.jobs = [_write_job(group, ready, entries, kind, limits) for group, ready, entries in parts]
 
     @property
     def is_small(self) -> bool:
@@ -104,13 +103,20 @@ class _Write:
         return True
 
 
-def _write_job(group: Group, chain: PreparedChain, entries: Entries, kind: Kind, limits: Limits) -> WriteJob:
+def _write_job(group: Group, ready: Ready, entries: Entries, kind: Kind, limits: Limits) -> WriteJob:
+    chain = prepared_chain(ready)
     setters, spec = [row[0] for row in group.rows], group.spec
     complete = np.fromiter((row[4] for row in group.rows), bool, len(group.rows))
+    root = local_root(setters, writable=True) if kind == "local" and ready.file_io is not None else None
+    sinks: Any
+    if ready.file_io is not None and root is not None:
+        sinks = FilesSink(ready.file_io, root, Keys(setters), limits.max_workers)
+    else:
+        sinks = [sink_of(setter, kind, spec.prototype) for setter in setters]
     return WriteJob(
         plan=chain.plan_write(entries, complete=complete, keep_empty=spec.config.write_empty_chunks),
         sources=[source_of(setter, kind, spec.prototype, limits) for setter in setters],
-        sinks=[sink_of(setter, kind, spec.prototype) for setter in setters],
+        sinks=sinks,
         keys=Keys(setters),
         lock_keys=lock_keys(setters),
         whole_nbytes=whole_nbytes(chain),
