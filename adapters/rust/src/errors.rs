@@ -91,6 +91,7 @@ impl Fault {
     }
 
     /// The system refuses to do something with a file.
+    #[must_use]
     pub fn system(error: &io::Error, path: &Path) -> Box<Self> {
         let path = path.to_string_lossy().into_owned();
         match error.raw_os_error() {

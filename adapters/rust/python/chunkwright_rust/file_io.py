@@ -141,6 +141,32 @@ class LocalFiles:
                 files.close()
         return present
 
+    def load(self, root: Root, keys: Sequence[str]) -> list[Buffer | None]:
+        """Read whole chunks.
+
+        Parameters
+        ----------
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk is.
+
+        Returns
+        -------
+        list of Buffer or None
+            One per key; None when the chunk is missing.
+
+        Raises
+        ------
+        OSError
+            When a file cannot be read.
+        ValueError
+            When a key leads out of the root.
+        """
+        files = _native.Files(root, keys)
+        rows = _whole(files)
+        return files.load(rows.source, rows.offset, rows.length)
+
     def write(
         self, root: Root, keys: Sequence[str], contents: Sequence[Buffer | None], *, max_workers: int | None = None
     ) -> None:

@@ -15,14 +15,14 @@ from chunkwright_store.drive_sync import Stop, read_sync, write_sync
 from chunkwright_store.files import FileSink, FileSource
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS, Hold, KeyLocks
-from chunkwright_store.native import FileIO, FilesSink, file_io_of
+from chunkwright_store.native import FileIO, FilesBatch, file_io_of
 from chunkwright_store.obspec import AsyncObspecSink, AsyncObspecSource, ObspecSink, ObspecSource
 from chunkwright_store.pool import run_off_loop
 from chunkwright_store.sources import (
     AsyncByteSink,
     AsyncByteSource,
     AsyncFunctionSource,
-    BatchSink,
+    Batch,
     ByteRange,
     ByteSuffix,
     FunctionSource,
@@ -40,13 +40,13 @@ __all__ = (
     "AsyncFunctionSource",
     "AsyncObspecSink",
     "AsyncObspecSource",
-    "BatchSink",
+    "Batch",
     "ByteRange",
     "ByteSuffix",
     "FileIO",
     "FileSink",
     "FileSource",
-    "FilesSink",
+    "FilesBatch",
     "FunctionSource",
     "Hold",
     "KeyLocks",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from chunkwright.buffers import Buffers
 from chunkwright.errors import CodecError
-from chunkwright_store.sources import BatchSink
+from chunkwright_store.sources import Batch
 
 __all__ = ("Limits", "ReadJob", "ReadPlanLike", "ReadWorkLike", "WriteJob", "WritePlanLike", "WriteWorkLike")
 
@@ -253,12 +253,14 @@ class WriteJob:
     sources
         One source per chunk, for what it holds now; all synchronous or all asynchronous.
     sinks
-        One sink per chunk, of the same kind; or one ``BatchSink`` for all.
+        One sink per chunk, of the same kind.
     keys
         Key of each chunk, for errors.
     lock_keys
         What the chunks are locked by while they are written, usually the identity of the store with the
         key; empty for chunks that nobody else can reach.
+    batch
+        Reads and stores many chunks at a time, in place of sources and sinks, which may be empty then.
     whole_nbytes
         Bytes that a whole chunk is taken to have before it was read, for the limits.
 
@@ -274,9 +276,10 @@ class WriteJob:
 
     plan: WritePlanLike
     sources: Sequence[Any]
-    sinks: Sequence[Any] | BatchSink
+    sinks: Sequence[Any]
     keys: Sequence[str]
     lock_keys: Sequence[Hashable] = ()
+    batch: Batch | None = None
     whole_nbytes: int = 1 << 20
 
     def named(self, error: CodecError) -> CodecError:

@@ -3,7 +3,7 @@
 A backend that can do so has an attribute ``file_io``; :func:`file_io_of` finds it. It is used where the bytes are
 known to be plain files below one folder. Reading needs no plan then: the backend finds, reads, decodes and
 places in one go. Writing is planned as ever, and what was encoded is stored a batch at a time by a
-:class:`FilesSink`.
+:class:`FilesBatch`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
 from chunkwright_store.drive_sync import Stop
 
-__all__ = ("FileIO", "FilesSink", "file_io_of")
+__all__ = ("FileIO", "FilesBatch", "file_io_of")
 
 
 class FileIO(Protocol):
@@ -77,6 +77,22 @@ class FileIO(Protocol):
             bool, one per key: whether the chunk was there.
         """
 
+    def load(self, root: str | os.PathLike[str], keys: Sequence[str], /) -> Sequence[Buffer | None]:
+        """Read whole chunks.
+
+        Parameters
+        ----------
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk is; none leads out of the root.
+
+        Returns
+        -------
+        sequence of Buffer or None
+            One per key; None when the chunk is missing.
+        """
+
     def write(
         self,
         root: str | os.PathLike[str],
@@ -126,8 +142,8 @@ def file_io_of(prepared: PreparedChain) -> FileIO | None:
 
 
 @attrs.frozen(eq=False)
-class FilesSink:
-    """The sinks of all chunks of a write, when they are files that a backend writes.
+class FilesBatch:
+    """All chunks of a write, when they are files that a backend reads and writes.
 
     Parameters
     ----------
@@ -145,7 +161,7 @@ class FilesSink:
     >>> class Printing:
     ...     def write(self, root, keys, contents, *, max_workers=None):
     ...         print(root, list(keys), contents)
-    >>> FilesSink(Printing(), "/data", ["c/0", "c/1"]).store([(1, b"abc")])
+    >>> FilesBatch(Printing(), "/data", ["c/0", "c/1"]).store([(1, b"abc")])
     /data ['c/1'] [b'abc']
     """
 
@@ -153,6 +169,21 @@ class FilesSink:
     root: str | os.PathLike[str]
     keys: Sequence[str]
     max_workers: int | None = None
+
+    def load(self, chunks: Sequence[int], /) -> Sequence[Buffer | None]:
+        """Read whole chunks.
+
+        Parameters
+        ----------
+        chunks
+            Their numbers.
+
+        Returns
+        -------
+        sequence of Buffer or None
+            One per chunk; None when it is missing.
+        """
+        return self.file_io.load(self.root, [self.keys[chunk] for chunk in chunks])
 
     def store(self, items: Sequence[tuple[int, Buffer | None]], /) -> None:
         """Store a batch of chunks.

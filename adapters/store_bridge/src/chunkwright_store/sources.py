@@ -32,7 +32,7 @@ __all__ = (
     "AsyncByteSink",
     "AsyncByteSource",
     "AsyncFunctionSource",
-    "BatchSink",
+    "Batch",
     "ByteRange",
     "ByteSuffix",
     "FunctionSource",
@@ -191,9 +191,22 @@ class SyncByteSink(Protocol):
         """Remove the chunk; it may be missing."""
 
 
-@runtime_checkable
-class BatchSink(Protocol):
-    """All chunks of a write that are stored many at a time, without an event loop."""
+class Batch(Protocol):
+    """All chunks of a write at once, where that is better than one after the other; without an event loop."""
+
+    def load(self, chunks: Sequence[int], /) -> Sequence[Buffer | None]:
+        """Read whole chunks.
+
+        Parameters
+        ----------
+        chunks
+            Their numbers.
+
+        Returns
+        -------
+        sequence of Buffer or None
+            One per chunk; None when it is missing.
+        """
 
     def store(self, items: Sequence[tuple[int, Buffer | None]], /) -> None:
         """Replace chunks, each entirely or not at all.
