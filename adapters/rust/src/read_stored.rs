@@ -94,9 +94,10 @@ impl Reading<'_> {
         let mut items = self.items(rows)?;
         items.sort_unstable_by_key(|item| (item.source, item.offset));
         let workers = max_workers.unwrap_or_else(pool::size).max(1);
-        let share = items.len() * self.chunk.nbytes / (4 * workers);
+        let nbytes = items.len().saturating_mul(self.chunk.nbytes);
+        let share = nbytes / workers.saturating_mul(4);
         let requests = requests(&items, self.chunk.nbytes, share.clamp(MIN_REQUEST, MAX_REQUEST));
-        let bytes = items.len() * self.chunk.nbytes / requests.len().max(1);
+        let bytes = nbytes / requests.len().max(1);
         each_stored(requests.len(), bytes, max_workers, |number, worker, pace| {
             let request = &requests[number];
             let mut memory = std::mem::take(&mut worker.input);

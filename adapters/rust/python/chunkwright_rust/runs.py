@@ -224,7 +224,18 @@ class FixedRun(_ArrayRun):
             self._program.decode_into(rows_of(buffers), *target)
 
     def takes(self, dtype: np.dtype[Any]) -> bool:
-        """Whether elements go straight into arrays of a dtype."""
+        """Say whether elements go straight into arrays of a dtype.
+
+        Parameters
+        ----------
+        dtype
+            The dtype of the caller's array.
+
+        Returns
+        -------
+        bool
+            False when NumPy has to convert them.
+        """
         return unit_between(dtype, self._stored) is not None
 
     def decode_arrays(self, items: Sequence[Any | None], max_workers: int | None) -> list[NDArray[Any] | None]:
