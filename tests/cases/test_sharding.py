@@ -104,3 +104,14 @@ def test_missing_chunks_raise_when_they_may_not_be_read(tmp_path: Path) -> None:
         sharded[0:3]
     sharded[0:2] = [1, 2]
     assert sharded[...].tolist() == [1, 2, 7, 7, 7, 7, 7, 7], "missing inner chunks of a shard that is there are fill"
+
+
+@pytest.mark.parametrize(("shards", "beyond"), [((8,), [6, 7, 8]), (None, [0, 0, 0])], ids=["sharded", "plain"])
+def test_what_lies_beyond_the_edge_comes_back_when_the_array_grows(tmp_path: Path, shards: Any, beyond: Any) -> None:
+    """Found here: all of the clipped array is written, which says nothing about what lies beyond its edge."""
+    chunks = (2,) if shards else (8,)
+    array = stored(tmp_path / "a", np.arange(1, 9), chunks=chunks, shards=shards)
+    array.resize((5,))
+    array[...] = 99
+    array.resize((8,))
+    assert array[...].tolist() == [99] * 5 + beyond
