@@ -294,9 +294,9 @@ class _Call:
 def _box_shape(shape: Sequence[int], extents: tuple[int, ...]) -> tuple[int, ...]:
     lengths = tuple(map(index, shape))
     if len(lengths) != len(extents):
-        raise SelectionError("a shape has one length per axis", expected=len(extents), found=len(lengths))
+        raise SelectionError("a shape has another number of axes", expected=len(extents), found=len(lengths))
     if any(length < 0 for length in lengths):
-        raise SelectionError("no length is negative", found=lengths)
+        raise SelectionError("a length is negative", expected="lengths from 0 on", found=lengths)
     return lengths
 
 
@@ -305,9 +305,9 @@ def _box_starts(starts: ArrayLike, shape: tuple[int, ...], extents: tuple[int, .
     if given.shape == (0,):
         given = given.reshape(0, len(shape))
     if given.ndim != 2 or given.shape[1] != len(shape):
-        raise SelectionError("starts have one row per box", expected=f"(n, {len(shape)})", found=given.shape)
+        raise SelectionError("starts have another shape", expected=f"(n, {len(shape)})", found=given.shape)
     if given.size and given.dtype.kind not in "iu":
-        raise SelectionError("starts are integers", found=given.dtype)
+        raise SelectionError("starts have another dtype", expected="integers", found=given.dtype)
     greatest = np.array(extents, np.int64) - np.array(shape, np.int64)
     numbers = given.astype(np.int64)
     if given.dtype == np.uint64:
