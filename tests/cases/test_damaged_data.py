@@ -104,3 +104,15 @@ def test_an_error_names_the_chunk(tmp_path: Path, shards: tuple[int, ...] | None
     (tmp_path / "a" / "c" / "1" / "1").write_bytes(b"not a zstd frame")
     with pytest.raises(DAMAGE, match="c/1/1"):
         reopened(tmp_path / "a")[...]
+
+
+def test_code_points_that_do_not_exist_are_kept(tmp_path: Path) -> None:
+    """Found here: Python makes no string of them, so nothing may look at single elements of fixed-length text."""
+    stored(tmp_path / "a", np.array(["ab", "cd", "ef", "gh"]), chunks=(4,), compressors=None)
+    file = chunk_files(tmp_path / "a")[0]
+    impossible = struct.pack("<I", 0x01000004)
+    file.write_bytes(impossible + file.read_bytes()[4:])
+    array = reopened(tmp_path / "a", mode="r+")
+    array[2:3] = "xy"
+    assert array[1:].tolist() == ["cd", "xy", "gh"]
+    assert file.read_bytes()[:4] == impossible
