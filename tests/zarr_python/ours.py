@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import zarr.codecs as zc
-from zarr.core.buffer import core
+from zarr.core.buffer import core, cpu
 
 from chunkwright_zarr import CodecPipeline, counters
 
