@@ -24,8 +24,8 @@ from zarr.testing.buffer import NDBufferUsingTestNDArrayLike, TestBuffer
 
 from chunkwright import CorruptChunkError, SelectionError, UnsupportedCodecError
 from chunkwright_zarr import boxes as boxes_module
-from chunkwright_zarr import counters, read_boxes, read_boxes_async, use
 from chunkwright_zarr import crops as crops_module
+from chunkwright_zarr import read_boxes, read_boxes_async, use
 from chunkwright_zarr.crops import Boxes, cut, regions, touched
 from chunkwright_zarr.edges import edges_of
 from tests.differential.dtypes import DTYPES, DType
@@ -36,6 +36,7 @@ from tests.support.codecs import Invert, RawPartial
 from tests.support.pipelines import DEFAULT, Pipeline, pipeline
 from tests.support.processes import run_python
 from tests.support.stores import Counting
+from tests.zarr_python.ours import Paths
 
 __all__ = ("pipeline",)
 
@@ -61,20 +62,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(boxes_module, "STAGE_NBYTES", (64, 64))
         monkeypatch.setattr(crops_module, "MAX_PIECES", 2)
     return str(request.param)
-
-
-class Paths:
-    """Which paths were taken since this was made."""
-
-    def __init__(self) -> None:
-        self._before = counters()
-
-    def __call__(self) -> dict[str, int]:
-        return {
-            path: calls - self._before.get(path, 0)
-            for path, calls in counters().items()
-            if calls > self._before.get(path, 0)
-        }
 
 
 def sliced(array: Any, starts: Any, shape: tuple[int, ...]) -> list[Any]:
