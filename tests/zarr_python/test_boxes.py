@@ -381,20 +381,26 @@ def test_local_stores_are_read_with_several_threads_and_calls_at_once(pipeline: 
         assert_boxes(np.concatenate(asyncio.run(several())), DATA, starts, (9, 8))
 
 
-def test_few_encoded_shards_are_in_memory_at_a_time(pipeline: Pipeline, tmp_path: Path) -> None:
+@pytest.mark.parametrize("overlap", [1, 3], ids=["direct", "staged"])
+def test_few_encoded_shards_and_one_small_stage_are_in_memory_at_a_time(
+    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overlap: int
+) -> None:
+    monkeypatch.setattr(boxes_module, "STAGE_NBYTES", (4 << 20, 4 << 20))
     data = np.random.default_rng(0).integers(0, 255, (32 << 20,), "u1")
     array = stored(tmp_path / "a", data, chunks=(1 << 16,), shards=(2 << 20,), compressors=zc.ZstdCodec(level=0))
-    starts, out = [[0], [1 << 24]], np.empty((2, 1 << 24), "u1")
+    starts = np.repeat(np.arange(0, 32 << 20, 8 << 20), overlap)[:, None]
+    out = np.empty((len(starts), 8 << 20), "u1")
     with zarr.config.set({"threading.max_workers": 2}):
         read_boxes(array, [[0]], (1,))
         tracemalloc.start()
         try:
-            read_boxes(array, starts, (1 << 24,), out)
+            read_boxes(array, starts, (8 << 20,), out)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert (out.ravel() == data).all()
-    assert peak < 16 << 20
+    assert (out[::overlap].ravel() == data).all()
+    assert (out == np.repeat(out[::overlap], overlap, axis=0)).all()
+    assert peak < 20 << 20
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
