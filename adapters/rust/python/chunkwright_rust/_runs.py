@@ -24,8 +24,8 @@ from chunkwright.ports import Step
 from chunkwright.scatter import Copier, scatter
 from chunkwright.spec import ChunkSpec, DataType, FixedSize
 from chunkwright_rust._native import Program
-from chunkwright_rust.kernels import find
-from chunkwright_rust.layout import (
+from chunkwright_rust._kernels import find
+from chunkwright_rust._layout import (
     columns_of,
     converted,
     fill_bytes,
