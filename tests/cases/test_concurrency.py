@@ -83,8 +83,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     }[request.param]()
 
 
-@pytest.mark.parametrize("attempt", range(3))
-def test_threads_that_write_one_shard_lose_nothing(pipeline: Pipeline, store: Any, attempt: int) -> None:
+@pytest.mark.usefixtures("thresholds")
+def test_threads_that_write_one_shard_lose_nothing(pipeline: Pipeline, store: Any) -> None:
     """C38, zarr-python#3682 and #3514, xarray#10831, dask#12583: a third to a half of the data went missing."""
     _create(store)
     _write_in_threads([store])
@@ -109,6 +109,7 @@ def test_store_objects_on_one_dictionary_are_one_store(pipeline: Pipeline) -> No
     _assert_nothing_lost(shared)
 
 
+@pytest.mark.usefixtures("thresholds")
 def test_event_loops_in_two_threads_lose_nothing(pipeline: Pipeline, store: Any) -> None:
     """C38, zarr-python#3682: the writers of one shard are tasks of two loops, and plain threads besides."""
     _create(store)
@@ -210,6 +211,7 @@ def test_a_fork_while_another_thread_holds_the_shard_does_not_hang_the_child(pip
     assert printed.splitlines() == ["0", "[1, 1, 2, 2, 0, 0, 0, 0]"]
 
 
+@pytest.mark.usefixtures("thresholds")
 @pytest.mark.parametrize("kind", ["local", "memory"])
 def test_a_reader_beside_a_writer_sees_one_version_of_a_shard(pipeline: Pipeline, tmp_path: Path, kind: str) -> None:
     """Index and inner chunks are of one version; zarr's own pipelines mix two and say nothing."""
