@@ -23,9 +23,8 @@ from chunkwright.errors import CodecError
 from chunkwright.ports import Step
 from chunkwright.scatter import Copier, scatter
 from chunkwright.spec import ChunkSpec, DataType, FixedSize
-from chunkwright_rust._native import Program
-from chunkwright_rust.kernels import find
-from chunkwright_rust.layout import (
+from chunkwright_rust._kernels import find
+from chunkwright_rust._layout import (
     columns_of,
     converted,
     fill_bytes,
@@ -34,6 +33,7 @@ from chunkwright_rust.layout import (
     significant,
     unit_between,
 )
+from chunkwright_rust._native import Program
 
 __all__ = ("ArraysRun", "BytesRun", "FixedRun", "ItemsRun", "compile_run")
 
