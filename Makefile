@@ -29,8 +29,9 @@ test-own: setup ## Run our tests, with branch coverage of the core
 test-doctest: setup ## Run the examples in docstrings
 	$(PY) -m pytest --doctest-modules --pyargs $(PACKAGES)
 
-test-zarr: setup ## Run zarr's codec, indexing and pipeline tests under our pipeline
-	$(PY) tools/zarr_suite.py --workers $(WORKERS)
+test-zarr: setup ## Run zarr's codec, indexing and pipeline tests under our pipeline, with each backend
+	$(PY) tools/zarr_suite.py --workers $(WORKERS) --backend numcodecs
+	$(PY) tools/zarr_suite.py --workers $(WORKERS) --backend rust
 
 zarr-suite: setup ## Run all of zarr's tests under our pipeline
 	$(PY) tools/zarr_suite.py --workers $(WORKERS) --all
@@ -67,8 +68,8 @@ bench: ## Measure against other readers and writers of zarr; ARGS=--help lists w
 
 rust: setup ## Check format, lints and tests of the Rust member
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
-	$(CARGO) test --locked
+	$(CARGO) clippy --release --locked --all-targets -- -D warnings
+	$(CARGO) test --release --locked
 
 check: lint types imports docstrings docs rust test ## Run everything that CI runs
 
