@@ -1,13 +1,15 @@
 # `make demo` shows what chunkwright does on a real volume; `make test` runs every test. Both set up .venv first.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-own test-doctest test-zarr zarr-suite differential lint format types imports docstrings docs bench rust check clean setup
+.PHONY: help demo test test-own test-doctest test-zarr zarr-suite differential fuzz lint format types imports docstrings docs bench rust check clean setup
 SHELL := bash
 
 BIN := .venv/bin
 PY := $(BIN)/python
 WORKERS ?= 2
 EXAMPLES ?= 2000
+N ?= 300000
+SEED ?= 0
 PACKAGES := chunkwright chunkwright_numcodecs chunkwright_rust chunkwright_store chunkwright_zarr
 CARGO := CARGO_TARGET_DIR=$(CURDIR)/target PYO3_PYTHON=$(CURDIR)/$(PY) cargo
 
@@ -38,6 +40,9 @@ zarr-suite: setup ## Run all of zarr's tests under our pipeline
 
 differential: setup ## Compare with NumPy and zarr on many more random arrays (EXAMPLES of each test)
 	CHUNKWRIGHT_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -n $(WORKERS) tests/differential
+
+fuzz: setup ## Feed damaged chunks to each backend (N of them, SEED, BACKEND)
+	$(PY) -m tools.fuzz --inputs $(N) --seed $(SEED) $(addprefix --backend ,$(BACKEND))
 
 lint: setup ## Check style and spelling
 	$(BIN)/ruff check
