@@ -85,14 +85,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 @pytest.mark.usefixtures("thresholds")
 def test_threads_that_write_one_shard_lose_nothing(pipeline: Pipeline, store: Any) -> None:
-    """C38, zarr-python#3682 and #3514, xarray#10831, dask#12583: a third to a half of the data went missing."""
+    """zarr-python#3682 and #3514, xarray#10831, dask#12583: a third to a half of the data went missing."""
     _create(store)
     _write_in_threads([store])
     _assert_nothing_lost(store)
 
 
 def test_store_objects_on_one_directory_are_one_store(pipeline: Pipeline, tmp_path: Path) -> None:
-    """C38, dask#12583: each worker opens the store for itself, perhaps under another name."""
+    """dask#12583: each worker opens the store for itself, perhaps under another name."""
     _create(LocalStore(tmp_path / "a"))
     (tmp_path / "link").symlink_to(tmp_path / "a")
     paths = [tmp_path / "a", tmp_path / "link", tmp_path / "x" / ".." / "a"]
@@ -102,7 +102,7 @@ def test_store_objects_on_one_directory_are_one_store(pipeline: Pipeline, tmp_pa
 
 
 def test_store_objects_on_one_dictionary_are_one_store(pipeline: Pipeline) -> None:
-    """C38: the same for memory, and for zarr's bare wrapper around a store."""
+    """The same for memory, and for zarr's bare wrapper around a store."""
     shared = MemoryStore()
     _create(shared)
     _write_in_threads([shared, MemoryStore(shared._store_dict), WrapperStore(shared)])
@@ -111,7 +111,7 @@ def test_store_objects_on_one_dictionary_are_one_store(pipeline: Pipeline) -> No
 
 @pytest.mark.usefixtures("thresholds")
 def test_event_loops_in_two_threads_lose_nothing(pipeline: Pipeline, store: Any) -> None:
-    """C38, zarr-python#3682: the writers of one shard are tasks of two loops, and plain threads besides."""
+    """zarr-python#3682: the writers of one shard are tasks of two loops, and plain threads besides."""
     _create(store)
     array = zarr.open_array(store, mode="r+")
 

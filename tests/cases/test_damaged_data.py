@@ -18,7 +18,7 @@ DAMAGE = (ValueError, RuntimeError)
 
 
 def test_a_flipped_byte_under_a_checksum_is_found_by_every_access(tmp_path: Path) -> None:
-    """C58, zarr-python#3169: a partial read skipped the checksum and returned the damaged number."""
+    """zarr-python#3169: a partial read skipped the checksum and returned the damaged number."""
     reference = np.arange(64, dtype="i4")
     stored(tmp_path / "a", reference, chunks=(16,), compressors=[Crc32cCodec()])
     flip(chunk_files(tmp_path / "a")[1], at=10)
@@ -34,7 +34,7 @@ def test_a_flipped_byte_under_a_checksum_is_found_by_every_access(tmp_path: Path
 
 @pytest.mark.parametrize("length", [0, 30])
 def test_a_raw_chunk_that_is_too_short_is_an_error(tmp_path: Path, length: int) -> None:
-    """C60, n5-zarr#92: empty objects were found in production and must not read as zeros."""
+    """n5-zarr#92: empty objects were found in production and must not read as zeros."""
     stored(tmp_path / "a", np.arange(64, dtype="i4"), chunks=(16,), compressors=None)
     cut(chunk_files(tmp_path / "a")[0], to=length)
     with pytest.raises(DAMAGE):
@@ -45,7 +45,7 @@ def test_a_raw_chunk_that_is_too_short_is_an_error(tmp_path: Path, length: int) 
 
 @pytest.mark.parametrize("length", [0, 10, 60])
 def test_a_shard_that_is_too_short_is_an_error(tmp_path: Path, length: int) -> None:
-    """C60, n5-zarr#92: the same for shards, within the index and before it."""
+    """n5-zarr#92: the same for shards, within the index and before it."""
     stored(tmp_path / "a", np.arange(64, dtype="i4"), chunks=(8,), shards=(32,))
     cut(chunk_files(tmp_path / "a")[0], to=length)
     with pytest.raises(DAMAGE):
@@ -82,7 +82,7 @@ def _two_inner_chunks(path: Path, *entries: int) -> zarr.Array:
     ids=lambda entry: f"{entry[0]:#x}+{entry[1]:#x}",
 )
 def test_an_index_entry_outside_the_shard_is_an_error(tmp_path: Path, entry: tuple[int, int]) -> None:
-    """C62, zarrita.js#424, tensorstore#156: past the end, overflowing, too long, too short, in the index."""
+    """zarrita.js#424, tensorstore#156: past the end, overflowing, too long, too short, in the index."""
     array = _two_inner_chunks(tmp_path / "a", 0, 2, *entry)
     with pytest.raises(DAMAGE):
         array[2:4]
@@ -91,7 +91,7 @@ def test_an_index_entry_outside_the_shard_is_an_error(tmp_path: Path, entry: tup
 
 
 def test_index_entries_may_share_bytes(tmp_path: Path) -> None:
-    """C62: two inner chunks that are equal may be stored once."""
+    """Two inner chunks that are equal may be stored once."""
     array = _two_inner_chunks(tmp_path / "a", 0, 2, 0, 2)
     assert array[...].tolist() == [1, 2, 1, 2]
     assert array[2:4].tolist() == [1, 2]
@@ -99,7 +99,7 @@ def test_index_entries_may_share_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shards", [None, (4, 6)], ids=str)
 def test_an_error_names_the_chunk(tmp_path: Path, shards: tuple[int, ...] | None) -> None:
-    """C64, numcodecs#810, kerchunk#418: which of a million objects is to be repaired? Ours alone says it."""
+    """numcodecs#810, kerchunk#418: which of a million objects is to be repaired? Ours alone says it."""
     stored(tmp_path / "a", np.arange(96).reshape(8, 12), chunks=(2, 3), shards=shards)
     (tmp_path / "a" / "c" / "1" / "1").write_bytes(b"not a zstd frame")
     with pytest.raises(DAMAGE, match="c/1/1"):

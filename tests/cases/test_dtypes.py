@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("pipeline")
 
 @pytest.mark.parametrize("shards", [None, (6, 4)], ids=str)
 def test_strings_of_any_length_are_updated_in_part(tmp_path: Path, shards: Any) -> None:
-    """C48, zarr-python#2268: text in shards, with a fill value of its own."""
+    """zarr-python#2268: text in shards, with a fill value of its own."""
     array = zarr.create_array(
         str(tmp_path / "a"), shape=(6, 4), chunks=(2, 2), shards=shards, dtype="string", fill_value="none"
     )
@@ -30,7 +30,7 @@ def test_strings_of_any_length_are_updated_in_part(tmp_path: Path, shards: Any) 
 
 
 def test_v2_strings_are_read_and_written(tmp_path: Path) -> None:
-    """C54, zarr-python#2500 and #2627: object arrays with a vlen-utf8 filter label most single-cell files."""
+    """zarr-python#2500 and #2627: object arrays with a vlen-utf8 filter label most single-cell files."""
     array = zarr.create_array(
         str(tmp_path / "a"), shape=(5,), chunks=(2,), dtype="string", zarr_format=2, compressors=numcodecs.Blosc("lz4")
     )
