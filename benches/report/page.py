@@ -90,10 +90,10 @@ def _notes(title: str, notes: Sequence[tuple[str, str, str]]) -> str:
     by_reason: dict[tuple[str, str], list[str]] = {}
     for what, who, why in notes:
         by_reason.setdefault((who, why), []).append(what)
-    lines = (_note(who, why, whats) for (who, why), whats in by_reason.items())
+    lines = (_note(who, why, named) for (who, why), named in by_reason.items())
     return f"<h2>{title}</h2><ul>{''.join(lines)}</ul>"
 
 
-def _note(who: str, why: str, whats: Sequence[str]) -> str:
-    cells = f"<details><summary>{len(whats)} cells</summary>{escape('; '.join(whats))}</details>"
+def _note(who: str, why: str, named: Sequence[str]) -> str:
+    cells = f"<details><summary>{len(named)} cells</summary>{escape('; '.join(named))}</details>"
     return f"<li>{escape(who)}: {escape(why)}{cells}</li>"
