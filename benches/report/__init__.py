@@ -15,11 +15,16 @@ __all__ = ("write_report",)
 
 
 def write_report(results: Results, folder: Path, earlier: Results | None = None) -> None:
-    """Print the tables and verdicts, and leave pictures and ``report.html`` in a folder."""
-    judged = verdicts(results)
+    """Print the tables and verdicts, and leave pictures and ``report.html`` in a folder.
+
+    Of a quick run there are no verdicts, and only the first picture of each kind.
+    """
+    judged = [] if results.meta["quick"] else verdicts(results)
     all_tables = [*tables(results), *([compared(earlier, results)] if earlier else [])]
     for table in all_tables:
         print(written_out(table), end="\n\n")
+    if results.meta["quick"]:
+        print("a quick run on tiny arrays: it shows that everything works, and nothing about speed")
     for verdict in judged:
         print(f"{'reached' if verdict.reached else 'NOT REACHED'}: {verdict.aim}: {verdict.found}")
         for line in verdict.short:

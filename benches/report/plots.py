@@ -50,7 +50,8 @@ def plots(results: Results, folder: Path) -> Iterator[tuple[str, Path]]:
 def _figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
     for suite in ("grid", "volumes", "latency"):
         cells = results.by_cell(suite)
-        for data, store, cpus in dict.fromkeys((cell.data, cell.store, cell.cpus) for cell in cells):
+        groups = list(dict.fromkeys((cell.data, cell.store, cell.cpus) for cell in cells))
+        for data, store, cpus in groups[:1] if results.meta["quick"] else groups:
             chosen = {
                 cell: rows for cell, rows in cells.items() if (cell.data, cell.store, cell.cpus) == (data, store, cpus)
             }

@@ -5,6 +5,7 @@ Each verdict says what was aimed at, what was found, and in which cells it fell 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import attrs
@@ -40,7 +41,7 @@ def _local(results: Results) -> Iterator[Verdict]:
     if not cells:
         return
     behind = [one for one in cells if not _is_ahead(one)]
-    need = len(cells) * 50 // 56
+    need = math.ceil(len(cells) * 50 / 56)
     ahead = len(cells) - len(behind)
     text = f"local: ahead of the best of all in {need} of {len(cells)} cells (from 0.95 on where the limit is near)"
     yield Verdict(text, f"{ahead} ahead", ahead >= need, tuple(_line(one, one.ratio) for one in behind))
