@@ -191,12 +191,7 @@ class ReadPlan:
         check_entries(entries, chain.spec.shape)
         self._statuses = np.ones(int(entries.chunk.max(initial=-1)) + 1, bool)
         self._entry_chunk = entries.chunk
-        nonzero = (entries.count > 0).all(axis=1)
-        if not nonzero.all():
-            entries = entries.take(np.flatnonzero(nonzero))
-        if len(entries) and (entries.chunk[1:] < entries.chunk[:-1]).any():
-            entries = entries.take(np.argsort(entries.chunk, kind="stable"))
-        self._levels, self._entries = _make_levels(chain, entries, whole_fraction)
+        self._levels, self._entries = _make_levels(chain, in_order(entries), whole_fraction)
         self._first_row = np.searchsorted(self._entries.chunk, np.arange(len(self._levels[-1].chunk) + 1))
         self._asked: list[_Asked] = []
         self._next_id = 0
@@ -447,6 +442,16 @@ class ReadPlan:
             picked[mine] = table[cells[mine]]
         with positions(level.chunk[items][parent]):
             return locate(picked, level.shard.layout, None if sizes is None else sizes[parent])
+
+
+def in_order(entries: Entries) -> Entries:
+    """Order entries by chunk, those of one chunk as they are, and leave out those of no elements."""
+    nonzero = (entries.count > 0).all(axis=1)
+    if not nonzero.all():
+        entries = entries.take(np.flatnonzero(nonzero))
+    if len(entries) and (entries.chunk[1:] < entries.chunk[:-1]).any():
+        entries = entries.take(np.argsort(entries.chunk, kind="stable"))
+    return entries
 
 
 def _make_levels(chain: PreparedChain, entries: Entries, whole_fraction: float) -> tuple[list[_Level], Entries]:
