@@ -32,7 +32,7 @@ from chunkwright.shard_format import locate
 if TYPE_CHECKING:
     from chunkwright.prepared import PreparedChain, Shard
 
-__all__ = ("ReadPlan", "ReadWork", "item_bytes")
+__all__ = ("ReadPlan", "ReadWork", "in_order", "item_bytes")
 
 
 @attrs.frozen(eq=False)
@@ -445,7 +445,18 @@ class ReadPlan:
 
 
 def in_order(entries: Entries) -> Entries:
-    """Order entries by chunk, those of one chunk as they are, and leave out those of no elements."""
+    """Order entries by chunk, those of one chunk as they are, and leave out those of no elements.
+
+    Parameters
+    ----------
+    entries
+        In any order.
+
+    Returns
+    -------
+    Entries
+        The same ones where nothing had to be done.
+    """
     nonzero = (entries.count > 0).all(axis=1)
     if not nonzero.all():
         entries = entries.take(np.flatnonzero(nonzero))
