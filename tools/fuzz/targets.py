@@ -167,8 +167,12 @@ def _target(backend: Backend, dtype: str, codecs: list[Any], shape: tuple[int, .
 
 def _names(codecs: Sequence[Any]) -> Iterator[str]:
     for codec in codecs:
-        inner = codec["configuration"].get("codecs")
-        yield codec["name"] + (f"({', '.join(_names(inner))})" if inner else "")
+        name, options = codec["name"], codec["configuration"]
+        if name == "sharding_indexed":
+            inner, index = (", ".join(_names(options[key])) for key in ("codecs", "index_codecs"))
+            yield f"sharding_indexed({inner}; index at {options['index_location']}: {index})"
+        else:
+            yield " ".join([name, *(options[key] for key in ("cname", "location") if key in options)])
 
 
 def _values(dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -230,7 +234,9 @@ def _prepared(backend: Backend, codecs: list[Any], like: PreparedChain, shape: t
 
 
 def _wrap(backend: Backend, codecs: Sequence[Any], data: bytes) -> bytes:
-    """Encode bytes as the last codecs of a chain do."""
+    """Encode bytes as the last codecs of a chain do; not all of them can encode nothing."""
+    if not data:
+        return data
     bound = CodecChain.from_json([LITTLE, *codecs]).bind("uint8", 0)
     return _encoded(bound.prepare((len(data),), backends=[backend]), np.frombuffer(data, np.uint8))
 

@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # After so many inputs that ended the process, it is known that something is wrong.
 MOST_CRASHES = 20
 
+FROM_OUTSIDE = (-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
+
 
 @attrs.frozen
 class Fault:
@@ -62,8 +64,8 @@ def watch(job: Job, tell: Callable[[Found], None] = lambda found: None) -> Found
                 found.tried += last - first
                 break
             (at,) = struct.unpack("<q", progress.read_bytes())
-            if at < 0:
-                raise RuntimeError(f"the worker did not begin:\n{complaints}")
+            if at < 0 or status in FROM_OUTSIDE:
+                raise RuntimeError(f"the worker ended with status {status}, and not by an input:\n{complaints}")
             found.faults.append(Fault(at, "", _ending(status, complaints), b""))
             found.tried += at + 1 - first
             first, crashes = at + 1, crashes + 1
