@@ -1,10 +1,10 @@
 """How much anonymous memory a whole read takes above its result: ``python -m benches.memory``.
 
 For each backend, kind of store and layout, a process of its own opens an array of photon counts, reads one corner so
-that libraries and threads are there, and says so; while it then does ``a[:]``, its ``RssAnon`` is read from outside
-about two thousand times a second. What counts is the most that it was above its value just before, divided by the size of
-the result; memory stores hold the encoded chunks before that. Exit status 1 when a ratio is above the limit. Only
-Linux tells this number.
+that libraries and threads are there, and says so; while it then does ``a[:]``, its ``RssAnon`` is read from outside,
+about two thousand times a second. What counts is the most that it was above its value just before, divided by the
+size of the result; memory stores hold the encoded chunks before that. Exit status 1 when a ratio is above the limit.
+Only Linux tells this number.
 
 ``make bench`` compares memory with other readers, on smaller arrays; this is the check of one number.
 """
