@@ -39,7 +39,7 @@ zarr-suite: setup ## Run all of zarr's tests under our pipeline
 	$(PY) tools/zarr_suite.py --workers $(WORKERS) --all
 
 differential: setup ## Compare with NumPy and zarr on many more random arrays (EXAMPLES of each test)
-	CHUNKWRIGHT_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -n $(WORKERS) tests/differential
+	CHUNKWRIGHT_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -o faulthandler_timeout=0 -n $(WORKERS) tests/differential
 
 fuzz: setup ## Feed damaged chunks to each backend (N of them, SEED, BACKEND)
 	$(PY) -m tools.fuzz --inputs $(N) --seed $(SEED) $(addprefix --backend ,$(BACKEND))
