@@ -1,13 +1,15 @@
 # `make demo` shows what chunkwright does on a real volume; `make test` runs every test. Both set up .venv first.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-own test-doctest test-zarr zarr-suite differential lint format types imports docstrings docs bench rust check clean setup
+.PHONY: help demo test test-own test-doctest test-zarr zarr-suite differential fuzz lint format types imports docstrings docs bench rust check clean setup
 SHELL := bash
 
 BIN := .venv/bin
 PY := $(BIN)/python
 WORKERS ?= 2
 EXAMPLES ?= 2000
+N ?= 300000
+SEED ?= 0
 PACKAGES := chunkwright chunkwright_numcodecs chunkwright_rust chunkwright_store chunkwright_zarr
 CARGO := CARGO_TARGET_DIR=$(CURDIR)/target PYO3_PYTHON=$(CURDIR)/$(PY) cargo
 
@@ -29,14 +31,18 @@ test-own: setup ## Run our tests, with branch coverage of the core
 test-doctest: setup ## Run the examples in docstrings
 	$(PY) -m pytest --doctest-modules --pyargs $(PACKAGES)
 
-test-zarr: setup ## Run zarr's codec, indexing and pipeline tests under our pipeline
-	$(PY) tools/zarr_suite.py --workers $(WORKERS)
+test-zarr: setup ## Run zarr's codec, indexing and pipeline tests under our pipeline, with each backend
+	$(PY) tools/zarr_suite.py --workers $(WORKERS) --backend numcodecs
+	$(PY) tools/zarr_suite.py --workers $(WORKERS) --backend rust
 
 zarr-suite: setup ## Run all of zarr's tests under our pipeline
 	$(PY) tools/zarr_suite.py --workers $(WORKERS) --all
 
 differential: setup ## Compare with NumPy and zarr on many more random arrays (EXAMPLES of each test)
-	CHUNKWRIGHT_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -n $(WORKERS) tests/differential
+	CHUNKWRIGHT_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -o faulthandler_timeout=0 -n $(WORKERS) tests/differential
+
+fuzz: setup ## Feed damaged chunks to each backend (N of them, SEED, BACKEND)
+	$(PY) -m tools.fuzz --inputs $(N) --seed $(SEED) $(addprefix --backend ,$(BACKEND))
 
 lint: setup ## Check style and spelling
 	$(BIN)/ruff check
@@ -67,8 +73,8 @@ bench: ## Measure against other readers and writers of zarr; ARGS=--help lists w
 
 rust: setup ## Check format, lints and tests of the Rust member
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
-	$(CARGO) test --locked
+	$(CARGO) clippy --release --locked --all-targets -- -D warnings
+	$(CARGO) test --release --locked
 
 check: lint types imports docstrings docs rust test ## Run everything that CI runs
 

@@ -78,8 +78,7 @@ class Report:
     def compare(self, what: str, found: list[Any], expected: list[Volume]) -> None:
         """Count a comparison, and keep what failed."""
         self.comparisons += 1
-        pairs = zip(found, expected, strict=True)
-        if not all(a.dtype == b.dtype and a.shape == b.shape and (a == b).all() for a, b in pairs):
+        if not all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(found, expected, strict=True)):
             self.failures.append(what)
             print(f"  WRONG: {what}")
 

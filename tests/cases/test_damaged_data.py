@@ -18,7 +18,7 @@ DAMAGE = (ValueError, RuntimeError)
 
 
 def test_a_flipped_byte_under_a_checksum_is_found_by_every_access(tmp_path: Path) -> None:
-    """C58, zarr-python#3169: a partial read skipped the checksum and returned the damaged number."""
+    """zarr-python#3169: a partial read skipped the checksum and returned the damaged number."""
     reference = np.arange(64, dtype="i4")
     stored(tmp_path / "a", reference, chunks=(16,), compressors=[Crc32cCodec()])
     flip(chunk_files(tmp_path / "a")[1], at=10)
@@ -34,7 +34,7 @@ def test_a_flipped_byte_under_a_checksum_is_found_by_every_access(tmp_path: Path
 
 @pytest.mark.parametrize("length", [0, 30])
 def test_a_raw_chunk_that_is_too_short_is_an_error(tmp_path: Path, length: int) -> None:
-    """C60, n5-zarr#92: empty objects were found in production and must not read as zeros."""
+    """n5-zarr#92: empty objects were found in production and must not read as zeros."""
     stored(tmp_path / "a", np.arange(64, dtype="i4"), chunks=(16,), compressors=None)
     cut(chunk_files(tmp_path / "a")[0], to=length)
     with pytest.raises(DAMAGE):
@@ -45,7 +45,7 @@ def test_a_raw_chunk_that_is_too_short_is_an_error(tmp_path: Path, length: int) 
 
 @pytest.mark.parametrize("length", [0, 10, 60])
 def test_a_shard_that_is_too_short_is_an_error(tmp_path: Path, length: int) -> None:
-    """C60, n5-zarr#92: the same for shards, within the index and before it."""
+    """n5-zarr#92: the same for shards, within the index and before it."""
     stored(tmp_path / "a", np.arange(64, dtype="i4"), chunks=(8,), shards=(32,))
     cut(chunk_files(tmp_path / "a")[0], to=length)
     with pytest.raises(DAMAGE):
@@ -67,11 +67,22 @@ def _two_inner_chunks(path: Path, *entries: int) -> zarr.Array:
 
 @pytest.mark.parametrize(
     "entry",
-    [(1 << 40, 2), (2**64 - 2, 8), (0, 1 << 50), (0, 1), (2**63, 2), (2**64 - 1, 2), (1, 2**64 - 1), (33, 2)],
+    [
+        (1 << 40, 2),
+        (2**64 - 2, 8),
+        (0, 1 << 50),
+        (0, 1),
+        (2**63, 2),
+        (2**64 - 1, 2),
+        (1, 2**64 - 1),
+        (33, 2),
+        (1, 2),
+        (2, 2),
+    ],
     ids=lambda entry: f"{entry[0]:#x}+{entry[1]:#x}",
 )
 def test_an_index_entry_outside_the_shard_is_an_error(tmp_path: Path, entry: tuple[int, int]) -> None:
-    """C62, zarrita.js#424, tensorstore#156: past the end, overflowing, too long, too short."""
+    """zarrita.js#424, tensorstore#156: past the end, overflowing, too long, too short, in the index."""
     array = _two_inner_chunks(tmp_path / "a", 0, 2, *entry)
     with pytest.raises(DAMAGE):
         array[2:4]
@@ -80,7 +91,7 @@ def test_an_index_entry_outside_the_shard_is_an_error(tmp_path: Path, entry: tup
 
 
 def test_index_entries_may_share_bytes(tmp_path: Path) -> None:
-    """C62: two inner chunks that are equal may be stored once."""
+    """Two inner chunks that are equal may be stored once."""
     array = _two_inner_chunks(tmp_path / "a", 0, 2, 0, 2)
     assert array[...].tolist() == [1, 2, 1, 2]
     assert array[2:4].tolist() == [1, 2]
@@ -88,8 +99,20 @@ def test_index_entries_may_share_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shards", [None, (4, 6)], ids=str)
 def test_an_error_names_the_chunk(tmp_path: Path, shards: tuple[int, ...] | None) -> None:
-    """C64, numcodecs#810, kerchunk#418: which of a million objects is to be repaired? Ours alone says it."""
+    """numcodecs#810, kerchunk#418: which of a million objects is to be repaired? Ours alone says it."""
     stored(tmp_path / "a", np.arange(96).reshape(8, 12), chunks=(2, 3), shards=shards)
     (tmp_path / "a" / "c" / "1" / "1").write_bytes(b"not a zstd frame")
     with pytest.raises(DAMAGE, match="c/1/1"):
         reopened(tmp_path / "a")[...]
+
+
+def test_code_points_that_do_not_exist_are_kept(tmp_path: Path) -> None:
+    """Found here: Python makes no string of them, so nothing may look at single elements of fixed-length text."""
+    stored(tmp_path / "a", np.array(["a", "cd", "ef", "gh"]), chunks=(4,), compressors=None)
+    file = chunk_files(tmp_path / "a")[0]
+    impossible = struct.pack("<I", 0x01000004)
+    file.write_bytes(impossible + file.read_bytes()[4:])
+    array = reopened(tmp_path / "a", mode="r+")
+    array[2:3] = "xy"
+    assert array[1:].tolist() == ["cd", "xy", "gh"]
+    assert file.read_bytes()[:4] == impossible

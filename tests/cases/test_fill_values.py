@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("pipeline")
 @pytest.mark.parametrize("fill", [0.0, -0.0])
 @pytest.mark.parametrize("shards", [None, (4,)], ids=str)
 def test_the_sign_of_zero_is_kept(tmp_path: Path, fill: float, shards: Any) -> None:
-    """C42, zarr-python#3144 and #3216: -0.0 equals a fill of 0.0 and was not stored."""
+    """zarr-python#3144 and #3216: -0.0 equals a fill of 0.0 and was not stored."""
     array = zarr.create_array(str(tmp_path / "a"), shape=(8,), chunks=(2,), shards=shards, dtype="f8", fill_value=fill)
     reference = np.full(8, fill)
     read_and_write(array, reference, np.s_[0:4], -fill)
@@ -27,7 +27,7 @@ def test_the_sign_of_zero_is_kept(tmp_path: Path, fill: float, shards: Any) -> N
 
 @pytest.mark.parametrize("shards", [None, (4, 4)], ids=str)
 def test_chunks_of_nan_are_not_stored_under_a_fill_of_nan(tmp_path: Path, shards: Any) -> None:
-    """C44, reformatters#272, zarr-python#738: NaN never equals itself."""
+    """reformatters#272, zarr-python#738: NaN never equals itself."""
     array = zarr.create_array(
         str(tmp_path / "a"), shape=(8, 4), chunks=(2, 2), shards=shards, dtype="f4", fill_value=np.nan
     )
@@ -54,7 +54,7 @@ EXTREMES: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("dtype", "fill"), EXTREMES, ids=lambda value: str(value))
 @pytest.mark.parametrize("shards", [None, (4,)], ids=str)
 def test_extreme_fill_values_are_exact(tmp_path: Path, dtype: str, fill: Any, shards: Any) -> None:
-    """C46, zarr-python#2200, Zarr.jl#165: fill values travel through JSON."""
+    """zarr-python#2200, Zarr.jl#165: fill values travel through JSON."""
     array = zarr.create_array(str(tmp_path / "a"), shape=(8,), chunks=(2,), shards=shards, dtype=dtype, fill_value=fill)
     reference = np.full(8, fill, dtype)
     assert_same(array[...], reference)
@@ -65,7 +65,7 @@ def test_extreme_fill_values_are_exact(tmp_path: Path, dtype: str, fill: Any, sh
 @pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification:FutureWarning")
 @pytest.mark.parametrize("shards", [None, (6,)], ids=str)
 def test_records_have_a_record_as_fill_value(tmp_path: Path, shards: Any) -> None:
-    """C30, zarr-python#4183: the fill of a structured dtype cannot be hashed."""
+    """zarr-python#4183: the fill of a structured dtype cannot be hashed."""
     dtype = np.dtype([("x", "i4"), ("y", "f8")])
     fill = np.array([(5, np.nan)], dtype)[0]
     array = zarr.create_array(

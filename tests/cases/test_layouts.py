@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("pipeline")
 
 
 def test_shards_may_overhang_the_edge_of_the_array(tmp_path: Path) -> None:
-    """C16, zarr-java#33, acquire-zarr#158: the last shard is partly filled, or all fill."""
+    """zarr-java#33, acquire-zarr#158: the last shard is partly filled, or all fill."""
     array = zarr.create_array(
         str(tmp_path / "a"), shape=(17, 17), chunks=(4, 4), shards=(8, 8), dtype="u1", fill_value=3
     )
@@ -31,7 +31,7 @@ def test_shards_may_overhang_the_edge_of_the_array(tmp_path: Path) -> None:
 
 
 def test_v2_arrays_of_order_f_read_and_write(tmp_path: Path) -> None:
-    """C18, zarr-python#2501 and #4116: zarr hands out a result of order F for them."""
+    """zarr-python#2501 and #4116: zarr hands out a result of order F for them."""
     reference = np.arange(35.0).reshape(7, 5)
     array = stored(tmp_path / "a", reference, chunks=(3, 2), zarr_format=2, order="F")
     read_and_write(array, reference, np.s_[2:4, 1], -1)
@@ -40,7 +40,7 @@ def test_v2_arrays_of_order_f_read_and_write(tmp_path: Path) -> None:
 
 
 def test_values_that_are_strided_views_are_stored_raw(tmp_path: Path) -> None:
-    """C20, zarr-python#2501: without a compressor the view went to the store as it was."""
+    """zarr-python#2501: without a compressor the view went to the store as it was."""
     source = np.arange(80.0).reshape(10, 8)
     array = zarr.create_array(
         str(tmp_path / "a"),
@@ -61,7 +61,7 @@ def test_values_that_are_strided_views_are_stored_raw(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec:UserWarning")
 @pytest.mark.parametrize("inner_codecs", [[BytesCodec()], [BytesCodec(), ZstdCodec()]], ids=["raw", "zstd"])
 def test_a_transpose_before_the_sharding_codec_permutes_the_inner_chunks(tmp_path: Path, inner_codecs: Any) -> None:
-    """C22, zarr-python#2050, tensorstore#294: an order that is not its own inverse shows the mistakes."""
+    """zarr-python#2050, tensorstore#294: an order that is not its own inverse shows the mistakes."""
     order, inner = (2, 0, 1), (3, 2, 4)
     reference = np.arange(24 * 12 * 24, dtype="u2").reshape(24, 12, 24)
     array = stored(
@@ -79,7 +79,7 @@ def test_a_transpose_before_the_sharding_codec_permutes_the_inner_chunks(tmp_pat
 
 @pytest.mark.parametrize("shards", [None, (4, 6)], ids=str)
 def test_the_bytes_codec_stores_big_endian_when_told_to(tmp_path: Path, shards: Any) -> None:
-    """C50, zarr-python#2324 and #3005, virtual-tiff#33: v3 references to older formats need it."""
+    """zarr-python#2324 and #3005, virtual-tiff#33: v3 references to older formats need it."""
     reference = np.arange(24, dtype="i2").reshape(4, 6)
     big = BytesCodec(endian="big")
     array = stored(tmp_path / "a", reference, chunks=(2, 3), shards=shards, serializer=big, compressors=None)
@@ -92,7 +92,7 @@ def test_the_bytes_codec_stores_big_endian_when_told_to(tmp_path: Path, shards: 
 
 
 def test_big_endian_v2_arrays_stay_big_endian_on_disk(tmp_path: Path) -> None:
-    """C86, zarr-python#2324 and #3005, ngff-zarr#556: FITS, GRIB and medical tools write them."""
+    """zarr-python#2324 and #3005, ngff-zarr#556: FITS, GRIB and medical tools write them."""
     reference = np.arange(24, dtype=">i2").reshape(4, 6)
     array = stored(tmp_path / "a", reference, chunks=(2, 3), zarr_format=2)
     chunk = numcodecs.Zstd().decode((tmp_path / "a" / "0.0").read_bytes())
@@ -106,7 +106,7 @@ def test_big_endian_v2_arrays_stay_big_endian_on_disk(tmp_path: Path) -> None:
 
 
 def test_identical_writes_give_identical_bytes(tmp_path: Path) -> None:
-    """C88, zarr-python#3826: content-addressed stores and checksummed archives need stable output."""
+    """zarr-python#3826: content-addressed stores and checksummed archives need stable output."""
     data = np.random.default_rng(88).integers(0, 50, (64, 64)).astype("i4")
     shards = set()
     for number in range(20):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("pipeline")
 
 
 def test_an_integer_with_a_list_reads_from_shards_as_from_chunks(tmp_path: Path) -> None:
-    """C02, zarr-python#2816: the pair raised, but only on sharded arrays."""
+    """zarr-python#2816: the pair raised, but only on sharded arrays."""
     reference = np.arange(120, dtype="i4").reshape(12, 10)
     for name, shards in (("plain", None), ("sharded", (6, 10))):
         array = stored(tmp_path / name, reference, chunks=(2, 5), shards=shards)
@@ -24,7 +24,7 @@ def test_an_integer_with_a_list_reads_from_shards_as_from_chunks(tmp_path: Path)
 
 
 def test_an_orthogonal_write_mixes_integers_arrays_and_slices_over_many_shards(tmp_path: Path) -> None:
-    """C04, zarr-python#4315 and #4316: the axis of the integer was dropped too early."""
+    """zarr-python#4315 and #4316: the axis of the integer was dropped too early."""
     reference = np.zeros((9, 8, 7), "i8")
     array = stored(tmp_path / "a", reference, chunks=(3, 2, 7), shards=(6, 4, 7))
     rows = np.arange(21).reshape(3, 7) + 1
@@ -38,7 +38,7 @@ def test_an_orthogonal_write_mixes_integers_arrays_and_slices_over_many_shards(t
 
 @pytest.mark.parametrize("points", [[0, 5, 1], [9, 2, 8, 3, 11, 0], [3, 3, 7, 3], [11, 10, 9]], ids=str)
 def test_points_of_one_chunk_may_lie_apart_in_the_result(tmp_path: Path, points: list[int]) -> None:
-    """C06, zarrs-python#189, zarr-python#4170: unsorted gathers, as model training does them."""
+    """zarrs-python#189, zarr-python#4170: unsorted gathers, as model training does them."""
     reference = np.arange(12) * 10
     array = stored(tmp_path / "a", reference, chunks=(4,))
     assert_same(array.vindex[np.array(points)], reference[points])
@@ -47,7 +47,7 @@ def test_points_of_one_chunk_may_lie_apart_in_the_result(tmp_path: Path, points:
 
 @pytest.mark.parametrize("shards", [None, (4, 6)], ids=str)
 def test_a_mask_reads_across_narrow_chunks(tmp_path: Path, shards: Any) -> None:
-    """C08, zarrs-python#30: most random masks on chunks of shape (2, 1) went wrong."""
+    """zarrs-python#30: most random masks on chunks of shape (2, 1) went wrong."""
     reference = np.arange(60, dtype="i2").reshape(10, 6)
     array = stored(tmp_path / "a", reference, chunks=(2, 1), shards=shards)
     random = np.random.default_rng(8)
@@ -57,7 +57,7 @@ def test_a_mask_reads_across_narrow_chunks(tmp_path: Path, shards: Any) -> None:
 
 
 def test_booleans_on_one_axis_go_with_a_slice_on_the_other(tmp_path: Path) -> None:
-    """C10, zarrs-python#24: the Booleans themselves were taken for the bounds of slices."""
+    """zarrs-python#24: the Booleans themselves were taken for the bounds of slices."""
     reference = np.arange(96, dtype="u1").reshape(12, 8)
     array = stored(tmp_path / "a", reference, chunks=(4, 3))
     rows = np.array([1, 0, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1], bool)
@@ -71,7 +71,7 @@ def test_booleans_on_one_axis_go_with_a_slice_on_the_other(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("shards", [None, (20, 4, 1, 5)], ids=str)
 def test_steps_and_negative_indices_read_and_write(tmp_path: Path, shards: Any) -> None:
-    """C12, zarr-python#3524: ``data[::step]`` and its like."""
+    """zarr-python#3524: ``data[::step]`` and its like."""
     reference = np.arange(1200.0).reshape(60, 4, 1, 5)
     array = stored(tmp_path / "a", reference, chunks=(10, 2, 1, 5), shards=shards)
     for selection in (np.s_[::7], np.s_[3:55:13, ::2], np.s_[-1], np.s_[-5:, 1, :, 1::3], np.s_[:, -1, 0, 0]):
@@ -80,7 +80,7 @@ def test_steps_and_negative_indices_read_and_write(tmp_path: Path, shards: Any) 
 
 
 def test_empty_selections_and_axes_of_length_zero_are_no_special_case(tmp_path: Path) -> None:
-    """C14, zarr-python#3899: nothing is read, nothing is written, the shapes are right."""
+    """zarr-python#3899: nothing is read, nothing is written, the shapes are right."""
     reference = np.arange(12).reshape(3, 4)
     array = stored(tmp_path / "a", reference, chunks=(2, 2))
     none = np.array([], int)
@@ -100,7 +100,7 @@ def test_empty_selections_and_axes_of_length_zero_are_no_special_case(tmp_path: 
 
 
 def test_scalars_columns_and_other_dtypes_are_assigned_as_in_numpy(tmp_path: Path) -> None:
-    """C80, zarr-python#2512: a Python scalar, a float, a big-endian value, a column, an empty slice."""
+    """zarr-python#2512: a Python scalar, a float, a big-endian value, a column, an empty slice."""
     reference = np.arange(81, dtype="i4").reshape(9, 9)
     array = stored(tmp_path / "a", reference, chunks=(3, 3), shards=(6, 6))
     read_and_write(array, reference, np.s_[2, :], 5)
@@ -149,7 +149,7 @@ def _random_writes(array: Any, reference: Any, random: np.random.Generator) -> N
     ids=["plain", "sharded", "sharded raw", "transposed", "v2"],
 )
 def test_random_selections_agree_with_numpy(tmp_path: Path, layout: dict[str, Any]) -> None:
-    """C84, zarr-python#4331: the sharded write path had hardly been tested at random."""
+    """zarr-python#4331: the sharded write path had hardly been tested at random."""
     random = np.random.default_rng(84)
     reference = np.full((11, 7), -1, "i4")
     array = zarr.create_array(str(tmp_path / "a"), shape=(11, 7), chunks=(2, 3), dtype="i4", fill_value=-1, **layout)

@@ -22,7 +22,7 @@ ABSENT = 2**64 - 1
 
 
 def test_a_shard_inside_a_shard_is_read_and_written(tmp_path: Path) -> None:
-    """C24, zarr-python#3652 and #3655: the outer shard's getter ignored byte ranges."""
+    """zarr-python#3652 and #3655: the outer shard's getter ignored byte ranges."""
     reference = np.arange(50, dtype="u2").reshape(5, 10)
     nested = ShardingCodec(chunk_shape=(1, 2), codecs=[BytesCodec()], index_codecs=[BytesCodec()])
     outer = ShardingCodec(chunk_shape=(2, 4), codecs=[nested], index_codecs=[BytesCodec()])
@@ -33,7 +33,7 @@ def test_a_shard_inside_a_shard_is_read_and_written(tmp_path: Path) -> None:
 
 
 def test_a_sharded_array_without_dimensions_holds_a_scalar(tmp_path: Path) -> None:
-    """C26, zarr-python#3966: assigning to it raised."""
+    """zarr-python#3966: assigning to it raised."""
     array = zarr.create_array(str(tmp_path / "a"), shape=(), chunks=(), shards=(), dtype="f4", fill_value=1)
     assert array[()] == 1
     array[()] = 4.5
@@ -43,7 +43,7 @@ def test_a_sharded_array_without_dimensions_holds_a_scalar(tmp_path: Path) -> No
 
 
 def test_a_shard_index_may_have_no_checksum(tmp_path: Path) -> None:
-    """C28, zarrita.js#424 and #426: four bytes too many shift every offset."""
+    """zarrita.js#424 and #426: four bytes too many shift every offset."""
     reference = np.arange(32, dtype="u2")
     sharding = ShardingCodec(chunk_shape=(4,), codecs=[BytesCodec(), GzipCodec()], index_codecs=[BytesCodec()])
     stored(tmp_path / "a", reference, chunks=(16,), serializer=sharding, compressors=None)
@@ -52,7 +52,7 @@ def test_a_shard_index_may_have_no_checksum(tmp_path: Path) -> None:
 
 
 def test_a_shard_index_may_be_big_endian(tmp_path: Path) -> None:
-    """C28, zarrita.js#424 and #426: the index codecs decide; the shard here is made by hand."""
+    """zarrita.js#424 and #426: the index codecs decide; the shard here is made by hand."""
     sharding = ShardingCodec(chunk_shape=(2,), codecs=[BytesCodec()], index_codecs=[BytesCodec(endian="big")])
     array = zarr.create_array(
         str(tmp_path / "a"), shape=(4,), chunks=(4,), dtype="u1", fill_value=9, serializer=sharding, compressors=None
@@ -74,7 +74,7 @@ def _counted(path: Path, reference: Any, **config: Any) -> tuple[Any, Counting]:
 
 
 def test_a_partial_read_fetches_few_bytes(tmp_path: Path) -> None:
-    """C36, zarr-python#1758 and #3004, torch-em#829: one crop fetched gigabytes of shards."""
+    """zarr-python#1758 and #3004, torch-em#829: one crop fetched gigabytes of shards."""
     reference = np.random.default_rng(36).integers(0, 2**30, (256, 256)).astype("i4")
     array, store = _counted(tmp_path / "a", reference, sharding_coalesce_max_gap_bytes=0)
     total = sum(file.stat().st_size for file in chunk_files(tmp_path / "a"))
@@ -83,7 +83,7 @@ def test_a_partial_read_fetches_few_bytes(tmp_path: Path) -> None:
 
 
 def test_a_partial_read_fetches_in_few_requests(tmp_path: Path) -> None:
-    """C36, insitubatch#57: one request for each inner chunk, where a gap may be read over."""
+    """insitubatch#57: one request for each inner chunk, where a gap may be read over."""
     reference = np.random.default_rng(36).integers(0, 2**30, (256, 256)).astype("i4")
     array, store = _counted(tmp_path / "a", reference, sharding_coalesce_max_gap_bytes=1 << 20)
     assert_same(array[0:128, 0:128], reference[0:128, 0:128])
@@ -91,7 +91,7 @@ def test_a_partial_read_fetches_in_few_requests(tmp_path: Path) -> None:
 
 
 def test_missing_chunks_raise_when_they_may_not_be_read(tmp_path: Path) -> None:
-    """C40, zarr-python#486, #3748 and #3828: ``read_missing_chunks=False``."""
+    """zarr-python#486, #3748 and #3828: ``read_missing_chunks=False``."""
     options: dict[str, Any] = {"dtype": "i4", "fill_value": 7, "config": {"read_missing_chunks": False}}
     array = zarr.create_array(str(tmp_path / "a"), shape=(8,), chunks=(2,), **options)
     array[0:2] = [1, 2]
@@ -104,3 +104,14 @@ def test_missing_chunks_raise_when_they_may_not_be_read(tmp_path: Path) -> None:
         sharded[0:3]
     sharded[0:2] = [1, 2]
     assert sharded[...].tolist() == [1, 2, 7, 7, 7, 7, 7, 7], "missing inner chunks of a shard that is there are fill"
+
+
+@pytest.mark.parametrize(("shards", "beyond"), [((8,), [6, 7, 8]), (None, [0, 0, 0])], ids=["sharded", "plain"])
+def test_what_lies_beyond_the_edge_comes_back_when_the_array_grows(tmp_path: Path, shards: Any, beyond: Any) -> None:
+    """Found here: all of the clipped array is written, which says nothing about what lies beyond its edge."""
+    chunks = (2,) if shards else (8,)
+    array = stored(tmp_path / "a", np.arange(1, 9), chunks=chunks, shards=shards)
+    array.resize((5,))
+    array[...] = 99
+    array.resize((8,))
+    assert array[...].tolist() == [99] * 5 + beyond

@@ -18,7 +18,7 @@ from tests.support.processes import run_python
 
 
 def test_stored_chunks_share_no_memory_with_the_callers_arrays(pipeline: Pipeline) -> None:
-    """C66, zarr-python#4157: changing the array afterwards rewrote stored chunks."""
+    """zarr-python#4157: changing the array afterwards rewrote stored chunks."""
     for shards in (None, (8,)):
         source = np.arange(8)
         array = zarr.create_array(MemoryStore(), shape=(8,), chunks=(4,), shards=shards, dtype="i8", compressors=None)
@@ -31,7 +31,7 @@ def test_stored_chunks_share_no_memory_with_the_callers_arrays(pipeline: Pipelin
 
 
 def test_a_shard_in_a_zip_file_is_read_in_part(tmp_path: Path, pipeline: Pipeline) -> None:
-    """C68, zarr-python#4187 and #1018, zarrista#152: neither a synchronous store nor a tree of files."""
+    """zarr-python#4187 and #1018, zarrista#152: neither a synchronous store nor a tree of files."""
     reference = np.arange(400, dtype="u2").reshape(20, 20)
     with ZipStore(tmp_path / "a.zip", mode="w") as store:
         zarr.create_array(store, shape=(20, 20), chunks=(5, 5), shards=(10, 20), dtype="u2")[...] = reference
@@ -42,7 +42,7 @@ def test_a_shard_in_a_zip_file_is_read_in_part(tmp_path: Path, pipeline: Pipelin
 
 
 def test_a_shard_that_icechunk_keeps_inline_is_read_in_part(pipeline: Pipeline) -> None:
-    """C70, icechunk#1019 and #735: byte ranges of an inline chunk gave the wrong part."""
+    """icechunk#1019 and #735: byte ranges of an inline chunk gave the wrong part."""
     repository = icechunk.Repository.create(
         storage=icechunk.in_memory_storage(), config=icechunk.RepositoryConfig(inline_chunk_threshold_bytes=512)
     )
@@ -55,7 +55,7 @@ def test_a_shard_that_icechunk_keeps_inline_is_read_in_part(pipeline: Pipeline) 
 
 
 def test_a_forked_child_reads_and_writes_after_the_parent_did(tmp_path: Path, pipeline: Pipeline) -> None:
-    """C72, zarrs-python#171, iohub#416: it waited for threads that only the parent has."""
+    """zarrs-python#171, iohub#416: it waited for threads that only the parent has."""
     printed = run_python(
         f"""
         import os
@@ -84,7 +84,7 @@ def test_a_forked_child_reads_and_writes_after_the_parent_did(tmp_path: Path, pi
 
 
 def test_an_array_keeps_its_pipeline_when_the_setting_changes(tmp_path: Path, pipeline: Pipeline) -> None:
-    """C74, zarr-python#3341: the global is read again inside the sharding codec."""
+    """zarr-python#3341: the global is read again inside the sharding codec."""
     reference = np.arange(64.0).reshape(8, 8)
     array = stored(tmp_path / "a", reference, chunks=(2, 2), shards=(4, 8))
     for other in (DEFAULT, FUSED):
@@ -97,7 +97,7 @@ def test_an_array_keeps_its_pipeline_when_the_setting_changes(tmp_path: Path, pi
 
 
 def test_an_array_may_be_assigned_to_another(tmp_path: Path, pipeline: Pipeline) -> None:
-    """C76, zarr-python#3611: nested use of the event loop raised."""
+    """zarr-python#3611: nested use of the event loop raised."""
     reference = np.arange(36).reshape(6, 6)
     source = stored(tmp_path / "source", reference, chunks=(4, 4), shards=(4, 8))
     target = zarr.create_array(str(tmp_path / "target"), shape=(6, 6), chunks=(3, 2), dtype="i8")
@@ -107,7 +107,7 @@ def test_an_array_may_be_assigned_to_another(tmp_path: Path, pipeline: Pipeline)
 
 @pytest.mark.parametrize("shards", [None, (10, 20)], ids=str)
 def test_an_object_store_in_memory_reads_and_writes(pipeline: Pipeline, shards: Any) -> None:
-    """C82, zarrs-python#44 and #64: a store that cannot be handed to another Rust extension."""
+    """zarrs-python#44 and #64: a store that cannot be handed to another Rust extension."""
     store = ObjectStore(obstore.store.MemoryStore())
     reference = np.arange(400, dtype="u2").reshape(20, 20)
     array = zarr.create_array(store, name="x/y", shape=(20, 20), chunks=(5, 5), shards=shards, dtype="u2")

@@ -23,7 +23,11 @@ from chunkwright import (
     UnsupportedCodecError,
 )
 from chunkwright.spec import FixedSize, UnboundedSize
+from chunkwright_numcodecs import NumcodecsBackend
+from tests.support.backends import backends
 from tests.support.plans import CRC, DATA, GZIP, LITTLE, prepared, sharding
+
+ZSTD = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
 
 
 @attrs.frozen(eq=False, init=False)
@@ -123,6 +127,20 @@ def test_out_of_another_shape_is_refused() -> None:
     chain = prepared([LITTLE], DATA.shape)
     with pytest.raises(SelectionError, match="shape"):
         chain.decode_into(chain.encode(DATA), np.zeros(3, "u2"), selection=0)
+
+
+@pytest.mark.parametrize("selection", [..., (slice(2), slice(2))])
+@pytest.mark.parametrize("backend", backends(), ids=lambda backend: backend.name)
+@pytest.mark.parametrize("codecs", [[LITTLE], [LITTLE, CRC], [LITTLE, ZSTD], [sharding(DATA.shape, [LITTLE, ZSTD])]])
+def test_out_that_is_read_only_is_refused_and_left_alone(codecs: list[Any], backend: Any, selection: Any) -> None:
+    chain = on([backend, NumcodecsBackend()], codecs)
+    out = np.zeros_like(DATA[selection])
+    out.flags.writeable = False
+    for stored in (chain.encode(DATA + 1), None):
+        before = out.copy()
+        with pytest.raises(ValueError, match="read-only"):
+            chain.decode_into(stored, out, selection=selection)
+        assert np.array_equal(out, before)
 
 
 def test_batches_decode_into_one_array() -> None:

@@ -145,6 +145,12 @@ def test_the_first_key_that_an_error_gets_stays() -> None:
     assert errors.ChecksumError("x").with_key("a").with_key("b").key == "a"
 
 
+def test_an_error_tells_only_what_it_knows() -> None:
+    assert str(errors.PlanError("what", found=0)) == "what: found 0"
+    assert str(errors.PlanError("what", expected=1)) == "what: expected 1"
+    assert str(errors.PlanError("what")) == "what"
+
+
 def test_errors_are_also_what_callers_already_catch() -> None:
     assert issubclass(errors.ShardIndexError, ValueError)
     assert issubclass(errors.ChecksumError, RuntimeError)

@@ -33,8 +33,13 @@ class DType:
     def values(self, random: Rng, shape: tuple[int, ...]) -> NDArray[Any]:
         """An array of this data type."""
         array = np.empty(shape, self.numpy)
-        flat = self.draw(random, array.size)
-        array.reshape(-1)[:] = flat
+        flat = array.reshape(-1)
+        drawn = self.draw(random, array.size)
+        if self.numpy.kind == "O":  # the objects may be arrays, which NumPy would take apart
+            for at, value in enumerate(drawn):
+                flat[at] = value
+        else:
+            flat[:] = drawn
         return array
 
     def scalar(self, random: Rng) -> Any:
@@ -46,7 +51,8 @@ class DType:
         return self.name
 
 
-def _choice(*pool: Any) -> Values:
+def choice(*pool: Any) -> Values:
+    """Any of a few values."""
     return lambda random, count: [pool[at] for at in random.integers(0, len(pool), count)]
 
 
@@ -79,7 +85,7 @@ def _records(dtype: np.dtype[Any]) -> Values:
             if field.dtype.names:
                 field[...] = _records(field.dtype)(random, count)
             elif field.dtype.kind == "S":
-                field[...] = _choice(b"", b"ab", b"xyz")(random, count)
+                field[...] = choice(b"", b"ab", b"xyz")(random, count)
             else:
                 field[...] = random.integers(1, 4, count)
         return array
@@ -92,21 +98,21 @@ def _plain(name: str, draw: Values | None = None) -> DType:
     return DType(name, dtype, dtype, draw or _bits(dtype))
 
 
-FLOATS = _choice(0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 6e-8)
-TEXT = _choice("", "a", "ß", "abc", "日本語")
-STRINGS = _choice("", "a", "ß", "long " * 9, "日本語", "a\x00b", "🙂")
-BLOBS = _choice(b"", b"a", b"\x00\x01", b"\xff" * 20)
+FLOATS = choice(0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 6e-8)
+TEXT = choice("", "a", "ß", "abc", "日本語")
+STRINGS = choice("", "a", "ß", "long " * 9, "日本語", "a\x00b", "🙂")
+BLOBS = choice(b"", b"a", b"\x00\x01", b"\xff" * 20)
 
 POINT = np.dtype([("x", "<i4"), ("y", "<f8")])
 NESTED = np.dtype([("a", "<u2"), ("b", [("c", "S3"), ("d", "<f4")])])
 
 DTYPES = [
-    _plain("bool", _choice(False, True)),
+    _plain("bool", choice(False, True)),
     *(_plain(name) for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")),
     *(_plain(name, FLOATS) for name in ("f2", "f4", "f8")),
     *(_plain(name, _complex) for name in ("c8", "c16")),
     *(_plain(name, _times(np.dtype(name))) for name in ("M8[s]", "M8[10ns]", "m8[ms]")),
-    _plain("S3", _choice(b"", b"a", b"ab", b"xyz", b"a\x00b")),
+    _plain("S3", choice(b"", b"a", b"ab", b"xyz", b"a\x00b")),
     _plain("U3", TEXT),
     _plain("V5", lambda random, count: np.frombuffer(random.bytes(count * 5), "V5")),
     DType("point", POINT, POINT, _records(POINT)),

@@ -62,8 +62,8 @@ def chain(request: pytest.FixtureRequest) -> PreparedChain:
 def windows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files at a time: as ever, or one or two."""
     if request.param == "smallest sizes":
-        monkeypatch.setattr("chunkwright_rust.file_io.WINDOW_NBYTES", 1)
-        monkeypatch.setattr("chunkwright_rust.file_io.MAX_OPEN", 2)
+        monkeypatch.setattr("chunkwright_rust._file_io.WINDOW_NBYTES", 1)
+        monkeypatch.setattr("chunkwright_rust._file_io.MAX_OPEN", 2)
 
 
 def keys_of(count: int) -> list[str]:
@@ -374,7 +374,7 @@ def test_many_shards_are_read_with_few_descriptors(tmp_path: Path) -> None:
 
 
 def test_a_read_that_is_stopped_leaves_the_rest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chunkwright_rust.file_io.WINDOW_NBYTES", 1)
+    monkeypatch.setattr("chunkwright_rust._file_io.WINDOW_NBYTES", 1)
     chain = prepare(CHAINS["zstd"], "int32", SHAPE, fill_value=-1)
     values = stored(tmp_path, chain, 2)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -76,6 +76,7 @@ def strided(shape: tuple[int, ...], dtype: Any, how: str) -> NDArray[Any]:
     return np.zeros(shape, dtype)
 
 
+@settings(deadline=None)
 @given(batches(), st.sampled_from(DTYPES), st.sampled_from(["plain", "reversed", "fortran", "spread"]), st.data())
 def test_entries_are_scattered_as_numpy_does(batch: Any, dtype: Any, how: str, data: st.DataObject) -> None:
     inner, grid, chunks, entries = batch
@@ -100,6 +101,7 @@ def test_entries_are_scattered_as_numpy_does(batch: Any, dtype: Any, how: str, d
     assert want.tobytes() == got.tobytes()
 
 
+@settings(deadline=None)
 @given(batches(), st.sampled_from(DTYPES), st.sampled_from(["plain", "reversed", "fortran", "spread"]), st.data())
 def test_entries_are_gathered_as_numpy_does(batch: Any, dtype: Any, how: str, data: st.DataObject) -> None:
     inner, grid, chunks, entries = batch

@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import pytest
 import zarr
+from zarr.registry import get_pipeline_class
 
 from tests.support import codecs
 
@@ -63,7 +64,9 @@ class Pipeline:
 
 def backends() -> list[str]:
     """Names of the backends that are installed."""
-    return sorted(point.name for point in entry_points(group="chunkwright.backends"))
+    names = sorted(point.name for point in entry_points(group="chunkwright.backends"))
+    assert names, "no backend is installed"
+    return names
 
 
 def under_test() -> list[Pipeline]:
@@ -77,4 +80,6 @@ def pipeline(request: pytest.FixtureRequest) -> Iterator[Pipeline]:
     """Arrays opened in the test use this pipeline; the codecs of :mod:`tests.support.codecs` are known."""
     chosen: Pipeline = request.param
     with codecs.registered(), chosen.use():
+        in_use = get_pipeline_class()
+        assert f"{in_use.__module__}.{in_use.__qualname__}" == chosen.path
         yield chosen

@@ -74,6 +74,7 @@ def test_a_backend_must_be_a_name() -> None:
         ({"threading.max_workers": 5, "codec_pipeline.max_workers": 2}, 2),
         ({"codec_pipeline.max_workers": "3"}, 3),
         ({"codec_pipeline.max_workers": 0}, 1),
+        ({"codec_pipeline.max_workers": 1 << 80}, 1 << 20),
     ],
 )
 def test_the_first_limit_of_threads_that_is_set_holds(values: dict[str, Any], expected: int | None) -> None:
@@ -81,10 +82,13 @@ def test_the_first_limit_of_threads_that_is_set_holds(values: dict[str, Any], ex
         assert max_workers() == expected
 
 
-def test_a_limit_of_threads_that_is_no_number_is_logged_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
-    with zarr.config.set({"codec_pipeline.max_workers": "many"}), caplog.at_level(logging.WARNING, "chunkwright_zarr"):
+@pytest.mark.parametrize("value", ["many", float("inf"), float("nan")])
+def test_a_limit_of_threads_that_is_no_number_is_logged_and_ignored(
+    value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with zarr.config.set({"codec_pipeline.max_workers": value}), caplog.at_level(logging.WARNING, "chunkwright_zarr"):
         assert max_workers() is None
-    assert "many" in caplog.text
+    assert repr(value) in caplog.text
 
 
 def test_auto_is_rust_if_installed_then_numcodecs(installed: Installed) -> None:

@@ -18,7 +18,7 @@ from zarr.storage import LocalStore, StorePath
 
 from chunkwright import CodecError
 from chunkwright_rust import RustBackend
-from chunkwright_rust.file_io import LocalFiles
+from chunkwright_rust._file_io import LocalFiles
 from chunkwright_zarr import CodecPipeline, explain
 from tests.support.arrays import assert_same
 from tests.zarr_python.specs import spec_of
@@ -241,7 +241,7 @@ def test_reads_of_many_threads_agree(tmp_path: Path, layout: dict[str, Any]) -> 
 
 
 def test_a_cancelled_read_ends_before_the_cancellation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chunkwright_rust.file_io.WINDOW_NBYTES", 1)
+    monkeypatch.setattr("chunkwright_rust._file_io.WINDOW_NBYTES", 1)
     monkeypatch.setattr("chunkwright_zarr.reads.MAX_CHUNKS", 0)
     create(tmp_path, NATIVE, chunks=(8, 6))[...] = VALUES
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ("BoundChain", "CodecChain")
 
 MAX_CHUNK_BYTES = 2**31
+"""Most bytes of a decoded chunk whose chain sets no bound (strings, mostly)."""
 
 
 def _as_tuple(codecs: Iterable[Codec]) -> tuple[Codec, ...]:

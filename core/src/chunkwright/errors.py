@@ -118,8 +118,9 @@ class CodecError(Exception):
         text = self.message
         if self.codec is not None:
             text = f"{self.codec}: {text}"
-        if self.expected is not None or self.found is not None:
-            text = f"{text}: expected {self.expected}, found {self.found}"
+        compared = (("expected", self.expected), ("found", self.found))
+        if told := ", ".join(f"{name} {value}" for name, value in compared if value is not None):
+            text = f"{text}: {told}"
         if self.key is not None:
             text = f"{text} (chunk {self.key!r})"
         return text

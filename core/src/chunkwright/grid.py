@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from chunkwright._few import cut_few
 from chunkwright.entries import Entries, IndexList, offsets_of, ragged_positions
 
-__all__ = ("Split", "split")
+__all__ = ("Split", "split", "split_columns")
 
 
 @attrs.frozen(eq=False)

@@ -69,6 +69,17 @@ class Fetches:
     def __len__(self) -> int:
         return len(self.chunk)
 
+    def requests(self) -> list[tuple[int, int, int, int]]:
+        """Return the requests as rows.
+
+        Returns
+        -------
+        list of tuple of int
+            Chunk, kind, start and stop of each.
+        """
+        columns = (self.chunk, self.kind, self.start, self.stop)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
     def members(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return what one request answers.
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from chunkwright import execute
 from chunkwright.buffers import Buffers
-from chunkwright.chain import BoundChain
+from chunkwright.chain import MAX_CHUNK_BYTES, BoundChain
 from chunkwright.codecs import ShardingIndexed, Transpose
 from chunkwright.entries import Entries
 from chunkwright.errors import ConfigurationError, CorruptChunkError, SelectionError
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from chunkwright.selection import Selection
 
 __all__ = ("PreparedChain", "Shard", "prepare")
-
-MAX_CHUNK_BYTES = 2**31
-"""Most bytes of a decoded chunk whose chain sets no bound (strings, mostly)."""
 
 MAX_INNER_CHUNKS = 2**30
 """Most inner chunks of a shard; more is taken for broken metadata."""

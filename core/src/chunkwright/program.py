@@ -35,7 +35,9 @@ class _Direct:
     def target(self, place: NDArray[Any]) -> NDArray[np.uint8] | None:
         """The memory of a chunk's place in an array of the stored dtype, when the bytes fit there as they are."""
         array = place.transpose(self.order)
-        return array.reshape(-1).view(np.uint8) if array.flags.c_contiguous else None
+        # Libraries write wherever they are told to; where NumPy would refuse to, it has to be asked.
+        is_fit = array.flags.c_contiguous and array.flags.writeable
+        return array.reshape(-1).view(np.uint8) if is_fit else None
 
 
 class Program:

@@ -32,7 +32,7 @@ from chunkwright.shard_format import locate
 if TYPE_CHECKING:
     from chunkwright.prepared import PreparedChain, Shard
 
-__all__ = ("ReadPlan", "ReadWork", "item_bytes")
+__all__ = ("ReadPlan", "ReadWork", "in_order", "item_bytes")
 
 
 @attrs.frozen(eq=False)
@@ -142,7 +142,7 @@ class _Level:
 
 @attrs.define(eq=False)
 class _Asked:
-    """A block of needs that were asked together, with consecutive ids."""
+    """Needs that were asked together, with consecutive ids."""
 
     level: int
     items: NDArray[np.int64]
@@ -191,12 +191,7 @@ class ReadPlan:
         check_entries(entries, chain.spec.shape)
         self._statuses = np.ones(int(entries.chunk.max(initial=-1)) + 1, bool)
         self._entry_chunk = entries.chunk
-        nonzero = (entries.count > 0).all(axis=1)
-        if not nonzero.all():
-            entries = entries.take(np.flatnonzero(nonzero))
-        if len(entries) and (entries.chunk[1:] < entries.chunk[:-1]).any():
-            entries = entries.take(np.argsort(entries.chunk, kind="stable"))
-        self._levels, self._entries = _make_levels(chain, entries, whole_fraction)
+        self._levels, self._entries = _make_levels(chain, in_order(entries), whole_fraction)
         self._first_row = np.searchsorted(self._entries.chunk, np.arange(len(self._levels[-1].chunk) + 1))
         self._asked: list[_Asked] = []
         self._next_id = 0
@@ -207,8 +202,8 @@ class ReadPlan:
     @property
     def needs(self) -> NDArray[Any]:
         """Rows of dtype ``NEED``: everything that was asked for and not yet fed. Ids only grow."""
-        open_blocks = [block.needs[~block.answered] for block in self._asked]
-        return np.concatenate(open_blocks) if open_blocks else np.empty(0, NEED)
+        still_open = [asked.needs[~asked.answered] for asked in self._asked]
+        return np.concatenate(still_open) if still_open else np.empty(0, NEED)
 
     @property
     def statuses(self) -> NDArray[np.bool_]:
@@ -238,12 +233,12 @@ class ReadPlan:
         if len(numbers) != len(rows):
             raise PlanError("one buffer per id is needed", expected=len(numbers), found=len(rows))
         found = 0
-        for block in list(self._asked):
-            first = int(block.needs["id"][0])
-            mine = np.flatnonzero((numbers >= first) & (numbers < first + len(block.needs)))
+        for asked in list(self._asked):
+            first = int(asked.needs["id"][0])
+            mine = np.flatnonzero((numbers >= first) & (numbers < first + len(asked.needs)))
             found += len(mine)
             if len(mine):
-                self._feed_block(block, numbers[mine] - first, rows if len(mine) == len(rows) else rows.take(mine))
+                self._feed_asked(asked, numbers[mine] - first, rows if len(mine) == len(rows) else rows.take(mine))
         if found != len(numbers):
             raise PlanError("an id is not open", found=numbers.tolist()[:8])
 
@@ -317,34 +312,33 @@ class ReadPlan:
         else:
             needs["start"][is_index] = needs["stop"][is_index] - size
 
-    def _feed_block(self, block: _Asked, rows: NDArray[np.int64], buffers: Buffers) -> None:
-        if block.answered[rows].any() or len(np.unique(rows)) != len(rows):
+    def _feed_asked(self, asked: _Asked, rows: NDArray[np.int64], buffers: Buffers) -> None:
+        if asked.answered[rows].any() or len(np.unique(rows)) != len(rows):
             raise PlanError("a need was answered twice")
-        block.answered[rows] = True
-        if block.answered.all():
-            self._asked.remove(block)
-        level, items = self._levels[block.level], block.items[rows]
+        asked.answered[rows] = True
+        if asked.answered.all():
+            self._asked.remove(asked)
+        level, items = self._levels[asked.level], asked.items[rows]
         gone = buffers.missing
-        self._check_lengths(block, rows, buffers)
+        self._check_lengths(asked, rows, buffers)
         if gone.any():
             self._statuses[level.chunk[items[gone]]] = False
-            self._settle_missing(block.level, items[gone])
+            self._settle_missing(asked.level, items[gone])
             here = np.flatnonzero(~gone)
             rows, items, buffers = rows[here], items[here], buffers.take(here)
         if level.shard is None:
             self._settle(items, buffers)
             return
-        index = block.is_index[rows]
+        index = asked.is_index[rows]
         whole = np.flatnonzero(~index)
         if len(whole):
-            self._open_whole(block.level, items[whole], buffers.take(whole) if index.any() else buffers)
+            self._open_whole(asked.level, items[whole], buffers.take(whole) if index.any() else buffers)
         part = np.flatnonzero(index)
         if len(part):
-            size = np.where(block.needs["kind"][rows[part]] == SUFFIX, -1, 0)
-            self._open_index(block, rows[part], size, buffers.take(part))
+            self._open_index(asked, rows[part], buffers.take(part))
 
-    def _check_lengths(self, block: _Asked, rows: NDArray[np.int64], buffers: Buffers) -> None:
-        needs = block.needs[rows]
+    def _check_lengths(self, asked: _Asked, rows: NDArray[np.int64], buffers: Buffers) -> None:
+        needs = asked.needs[rows]
         expected = np.where(needs["kind"] == SUFFIX, needs["stop"], needs["stop"] - needs["start"])
         wrong = (needs["kind"] != WHOLE) & ~buffers.missing & (buffers.length != expected)
         if wrong.any():
@@ -393,13 +387,13 @@ class ReadPlan:
         if len(here):
             self._open_whole(depth + 1, children[here], inner.take(here))
 
-    def _open_index(self, block: _Asked, rows: NDArray[np.int64], size: NDArray[np.int64], buffers: Buffers) -> None:
+    def _open_index(self, asked: _Asked, rows: NDArray[np.int64], buffers: Buffers) -> None:
         """Shards of which only the index is in memory: ask for what is below."""
-        depth, items = block.level, block.items[rows]
+        depth, items = asked.level, asked.items[rows]
         level = self._levels[depth]
         assert level.shard is not None
         children, parent = self._children(depth, items)
-        sizes = self._known_sizes(block, rows, level.shard) if depth else None
+        sizes = self._known_sizes(asked, rows, level.shard) if depth else None
         offset, length = self._look_up(depth, items, buffers, children, parent, sizes)
         gone = offset < 0
         self._settle_missing(depth + 1, children[gone])
@@ -407,7 +401,7 @@ class ReadPlan:
         if len(empty):
             self._settle_empty(depth + 1, children[empty])
         here = np.flatnonzero(~gone & (length > 0))
-        self._ask(depth + 1, children[here], (offset + block.origin[rows][parent])[here], length[here])
+        self._ask(depth + 1, children[here], (offset + asked.origin[rows][parent])[here], length[here])
 
     def _settle_empty(self, depth: int, items: NDArray[np.int64]) -> None:
         """Inner chunks of no bytes: present, so their codecs have to say what they think of it."""
@@ -420,11 +414,11 @@ class ReadPlan:
         self._settle(items, Buffers.within(b"", zeros, zeros))
 
     @staticmethod
-    def _known_sizes(block: _Asked, rows: NDArray[np.int64], shard: Shard) -> NDArray[np.int64] | None:
+    def _known_sizes(asked: _Asked, rows: NDArray[np.int64], shard: Shard) -> NDArray[np.int64] | None:
         """Bytes of nested shards, which their parent's index tells (index at the end: need ends there)."""
         if shard.layout.at_start:
             return None
-        stop: NDArray[np.int64] = block.needs["stop"][rows] - block.origin[rows]
+        stop: NDArray[np.int64] = asked.needs["stop"][rows] - asked.origin[rows]
         return stop
 
     def _look_up(
@@ -448,6 +442,27 @@ class ReadPlan:
             picked[mine] = table[cells[mine]]
         with positions(level.chunk[items][parent]):
             return locate(picked, level.shard.layout, None if sizes is None else sizes[parent])
+
+
+def in_order(entries: Entries) -> Entries:
+    """Order entries by chunk, those of one chunk as they are, and leave out those of no elements.
+
+    Parameters
+    ----------
+    entries
+        In any order.
+
+    Returns
+    -------
+    Entries
+        The same ones where nothing had to be done.
+    """
+    nonzero = (entries.count > 0).all(axis=1)
+    if not nonzero.all():
+        entries = entries.take(np.flatnonzero(nonzero))
+    if len(entries) and (entries.chunk[1:] < entries.chunk[:-1]).any():
+        entries = entries.take(np.argsort(entries.chunk, kind="stable"))
+    return entries
 
 
 def _make_levels(chain: PreparedChain, entries: Entries, whole_fraction: float) -> tuple[list[_Level], Entries]:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.entries import Entries, IndexList
+from chunkwright.spec import ChunkSpec
 
-__all__ = ("Copier", "scatter")
+__all__ = ("Copier", "gather", "scatter")
 
 type Columns = NDArray[np.int64]
 type Index = tuple[slice | int | EllipsisType | None, ...]
@@ -260,3 +261,43 @@ def scatter(arrays: Sequence[NDArray[Any] | None], entries: Entries, out: NDArra
             copier.fill(row, fill, out)
         else:
             copier.scatter(row, array, out)
+
+
+def gather(
+    source: NDArray[Any], entries: Entries, base: Sequence[NDArray[Any] | None], spec: ChunkSpec, *, keep_empty: bool
+) -> list[NDArray[Any] | None]:
+    """Put whole chunks together from the caller's array.
+
+    Parameters
+    ----------
+    source
+        The caller's array.
+    entries
+        The selections.
+    base
+        What each chunk held before, which is changed; None is the fill value.
+    spec
+        The decoded chunk.
+    keep_empty
+        Whether chunks of nothing but the fill value are kept.
+
+    Returns
+    -------
+    list of NDArray or None
+        One per chunk of ``base``; None for those that need not be stored.
+
+    Examples
+    --------
+    >>> from chunkwright import DataType, FillValue
+    >>> dtype = DataType(np.dtype("u1"))
+    >>> spec = ChunkSpec((3,), dtype, FillValue.of(dtype, 9))
+    >>> entries = Entries.boxes(chunk=np.array([0]), start=np.array([[1]]), count=np.array([[2]]),
+    ...                         out_start=np.array([[0]]))
+    >>> gather(np.array([7, 8], "u1"), entries, [None, None], spec, keep_empty=False)
+    [array([9, 7, 8], dtype=uint8), None]
+    """
+    arrays = [spec.full() if array is None else array for array in base]
+    copier = Copier(entries)
+    for row, chunk in enumerate(entries.chunk.tolist()):
+        copier.gather(row, source, arrays[chunk])
+    return [array if keep_empty or not spec.fill_value.fills(array) else None for array in arrays]

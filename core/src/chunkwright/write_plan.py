@@ -24,7 +24,7 @@ from chunkwright.errors import PlanError
 from chunkwright.execute import Calls, positions, run_calls
 from chunkwright.grid import split
 from chunkwright.needs import NEED, WHOLE
-from chunkwright.read_plan import item_bytes
+from chunkwright.read_plan import in_order, item_bytes
 from chunkwright.selection import check_entries
 
 if TYPE_CHECKING:
@@ -158,11 +158,7 @@ class WritePlan:
         keep_empty: bool = False,
     ) -> None:
         check_entries(entries, chain.spec.shape)
-        nonzero = (entries.count > 0).all(axis=1)
-        if not nonzero.all():
-            entries = entries.take(np.flatnonzero(nonzero))
-        if len(entries) and (entries.chunk[1:] < entries.chunk[:-1]).any():
-            entries = entries.take(np.argsort(entries.chunk, kind="stable"))
+        entries = in_order(entries)
         self._chain, self._keep_empty = chain, keep_empty
         self._chunk = np.unique(entries.chunk)
         self._entries = entries.with_chunk(np.searchsorted(self._chunk, entries.chunk).astype(np.int64))

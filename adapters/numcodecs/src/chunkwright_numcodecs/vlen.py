@@ -49,6 +49,7 @@ def vlen_kernel(step: Step) -> Kernel:
         return array if array.dtype == dtype else array.astype(dtype)
 
     def encode(array: NDArray[Any]) -> Any:
-        return library.encode(np.ascontiguousarray(array))
+        # The library asks for memory that it could write to, which a scalar that was broadcast has not.
+        return library.encode(np.require(array, requirements=["C", "W"]))
 
     return Kernel(codec=name, decode=decode, encode=encode)

@@ -18,9 +18,9 @@ from chunkwright.codecs import Codec
 from chunkwright.entries import Entries
 from chunkwright.ports import Run, Step, Supported, Unsupported
 from chunkwright.spec import ChunkSpec
-from chunkwright_rust.file_io import LocalFiles
-from chunkwright_rust.kernels import find
-from chunkwright_rust.runs import FILES, compile_run
+from chunkwright_rust._file_io import LocalFiles
+from chunkwright_rust._kernels import find
+from chunkwright_rust._runs import FILES, compile_run
 
 __all__ = ("RustBackend",)
 
@@ -82,7 +82,7 @@ class RustBackend:
         Returns
         -------
         Any
-            One of the classes of :mod:`chunkwright_rust.runs`.
+            One of the classes of :mod:`chunkwright_rust._runs`.
         """
         return compile_run(steps)
 

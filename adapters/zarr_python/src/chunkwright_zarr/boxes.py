@@ -40,7 +40,7 @@ from chunkwright.errors import SelectionError
 from chunkwright_store import Limits, ReadJob, read_async, read_hop, read_sync, run_off_loop
 from chunkwright_store.zarr import Kind, classify, is_cpu, sources_of
 from chunkwright_zarr.config import read_settings
-from chunkwright_zarr.counters import count
+from chunkwright_zarr.counters import Path, count
 from chunkwright_zarr.crops import Boxes, ChunkPieces, Region, cut, regions, touched
 from chunkwright_zarr.driving import Keys, limits_for, prepared_chain, whole_fraction, whole_nbytes
 from chunkwright_zarr.edges import Edges, edges_of
@@ -105,8 +105,7 @@ def read_boxes(
             if part.kind == "async":
                 sync(call.read_part(part))
             else:
-                read_sync(part.jobs, part.target, call.limits)
-                call.finish(part)
+                call.read_part_here(part)
     except _UnfitError as unfit:
         sync(call.read_by_zarr(str(unfit)))
     call.check()
@@ -167,15 +166,13 @@ class _UnfitError(Exception):
 
 @attrs.frozen(eq=False)
 class _Part:
-    """Some chunks that crops touch, by shape, and how they are read, into the caller's array or into a stage."""
+    """The chunks of a region, by shape, and how they are read."""
 
+    region: Region
     kind: Kind
     is_async: bool
     pieces: Sequence[ChunkPieces]
     jobs: Sequence[ReadJob]
-    boxes: Boxes
-    target: NDArray[Any]
-    is_staged: bool
 
 
 class _Call:
@@ -191,7 +188,8 @@ class _Call:
         self._spec = self._spec_of_first_chunk()
         self._pipeline = self._our_pipeline()
         self._missing: list[tuple[int, ...]] = []
-        self.limits: Limits = limits_for(self._spec)
+        self._paths: set[Path] = set()
+        self._limits: Limits = limits_for(self._spec)
 
     def _spec_of_first_chunk(self) -> ArraySpec:
         metadata, options, prototype = self._array.metadata, self._array.config, default_buffer_prototype()
@@ -232,56 +230,72 @@ class _Call:
         return ready
 
     def _part(self, region: Region, leaves: Sequence[Edges]) -> _Part:
-        boxes, target = region.boxes, self.out
-        if region.is_staged:
-            boxes, target = touched(boxes, leaves), np.empty((1, *boxes.bounds[1].tolist()), self._dtype)
-        pieces = cut(boxes, self._edges)
+        pieces = cut(touched(region.boxes, leaves) if region.is_staged else region.boxes, self._edges)
         readies = [self._ready(some.shape) for some in pieces]
         is_async = any(ready.is_async for ready in readies)
         kind: Kind = "async" if is_async else classify([self._array.store_path])
-        count("read", "async" if kind == "async" else "sync")
+        self._count("async" if kind == "async" else "sync")
         jobs = [self._job(some, ready, kind) for some, ready in zip(pieces, readies, strict=True)]
-        return _Part(kind, is_async, pieces, jobs, region.boxes, target, region.is_staged)
+        return _Part(region, kind, is_async, pieces, jobs)
+
+    def _count(self, path: Path, reason: str = "") -> None:
+        """Count a path once, however many regions take it."""
+        if path not in self._paths:
+            self._paths.add(path)
+            count("read", path, reason)
 
     def _job(self, pieces: ChunkPieces, ready: Ready, kind: Kind) -> ReadJob:
         chain, root, encode = prepared_chain(ready), self._array.store_path, self._array.metadata.encode_chunk_key
         getters = [root / encode(tuple(cell)) for cell in pieces.cells.tolist()]
         return ReadJob(
             plan=chain.plan_read(pieces.entries, whole_fraction=whole_fraction(chain, kind)),
-            sources=sources_of(getters, kind, self._spec.prototype, self.limits),
+            sources=sources_of(getters, kind, self._spec.prototype, self._limits),
             keys=Keys(getters),
             whole_nbytes=whole_nbytes(chain),
         )
 
+    def read_part_here(self, part: _Part) -> None:
+        """Read a part of synchronous sources on this thread."""
+        target = self._target_of(part)
+        read_sync(part.jobs, target, self._limits)
+        self._finish(part, target)
+
     async def read_part(self, part: _Part) -> None:
         """Read a part from an event loop."""
+        target = self._target_of(part)
         if part.kind == "async":
-            await read_async(part.jobs, part.target, self.limits, is_async=part.is_async)
+            await read_async(part.jobs, target, self._limits, is_async=part.is_async)
         else:
-            await read_hop(part.jobs, part.target, self.limits)
-        await run_off_loop(partial(self.finish, part))
+            await read_hop(part.jobs, target, self._limits)
+        await run_off_loop(partial(self._finish, part, target))
 
-    async def read_by_zarr(self, reason: str) -> None:
-        """Read crop by crop with the array's own methods."""
-        self._pipeline.refuse_if_strict(reason)
-        count("read", "default", reason)
+    def _target_of(self, part: _Part) -> NDArray[Any]:
+        """What a part is read into: the caller's array, or a stage of its own."""
+        if not part.region.is_staged:
+            return self.out
+        return np.empty((1, *part.region.boxes.bounds[1].tolist()), self._dtype)
 
-        async def read(number: int, start: Sequence[int]) -> None:
-            box = tuple(slice(first, first + length) for first, length in zip(start, self._shape, strict=True))
-            self.out[number] = await self._array.getitem(box, prototype=self._spec.prototype)
-
-        await concurrent_map(enumerate(self._starts.tolist()), read, config.get("async.concurrency", 10))
-
-    def finish(self, part: _Part) -> None:
+    def _finish(self, part: _Part, target: NDArray[Any]) -> None:
         """Copy from the stage, if there is one, and remember which chunks were missing, if that matters."""
-        if part.is_staged:
-            copy_boxes(part.boxes, part.target[0, ...], self.out, self.limits.max_workers)
+        if part.region.is_staged:
+            copy_boxes(part.region.boxes, target[0, ...], self.out, self._limits.max_workers)
         if self._spec.config.read_missing_chunks:
             return
         for pieces, job in zip(part.pieces, part.jobs, strict=True):
             statuses: NDArray[np.bool_] = job.plan.statuses  # type: ignore[attr-defined]  # a plan of ours
             gone = np.unique(pieces.entries.chunk[~statuses])
             self._missing += map(tuple, pieces.cells[gone].tolist())
+
+    async def read_by_zarr(self, reason: str) -> None:
+        """Read crop by crop with the array's own methods."""
+        self._pipeline.refuse_if_strict(reason)
+        self._count("default", reason)
+
+        async def read(number: int, start: Sequence[int]) -> None:
+            box = tuple(slice(first, first + length) for first, length in zip(start, self._shape, strict=True))
+            self.out[number] = await self._array.getitem(box, prototype=self._spec.prototype)
+
+        await concurrent_map(enumerate(self._starts.tolist()), read, config.get("async.concurrency", 10))
 
     def check(self) -> None:
         """Raise when chunks are missing that must not be."""
@@ -294,9 +308,9 @@ class _Call:
 def _box_shape(shape: Sequence[int], extents: tuple[int, ...]) -> tuple[int, ...]:
     lengths = tuple(map(index, shape))
     if len(lengths) != len(extents):
-        raise SelectionError("a shape has one length per axis", expected=len(extents), found=len(lengths))
+        raise SelectionError("a shape has another number of axes", expected=len(extents), found=len(lengths))
     if any(length < 0 for length in lengths):
-        raise SelectionError("no length is negative", found=lengths)
+        raise SelectionError("a length is negative", expected="lengths from 0 on", found=lengths)
     return lengths
 
 
@@ -305,9 +319,9 @@ def _box_starts(starts: ArrayLike, shape: tuple[int, ...], extents: tuple[int, .
     if given.shape == (0,):
         given = given.reshape(0, len(shape))
     if given.ndim != 2 or given.shape[1] != len(shape):
-        raise SelectionError("starts have one row per box", expected=f"(n, {len(shape)})", found=given.shape)
+        raise SelectionError("starts have another shape", expected=f"(n, {len(shape)})", found=given.shape)
     if given.size and given.dtype.kind not in "iu":
-        raise SelectionError("starts are integers", found=given.dtype)
+        raise SelectionError("starts have another dtype", expected="integers", found=given.dtype)
     greatest = np.array(extents, np.int64) - np.array(shape, np.int64)
     numbers = given.astype(np.int64)
     if given.dtype == np.uint64:

@@ -36,6 +36,8 @@ AUTO = "auto"
 
 PIPELINE = "chunkwright_zarr.CodecPipeline"
 
+MAX_THREADS = 1 << 20
+
 
 @attrs.frozen
 class Settings:
@@ -117,8 +119,9 @@ def max_workers() -> int | None:
         if value is None:
             continue
         try:
-            return max(1, int(value))
-        except (TypeError, ValueError):
+            # No machine has more threads; a backend may count them in a machine word.
+            return min(max(1, int(value)), MAX_THREADS)
+        except (TypeError, ValueError, OverflowError):
             logger.warning("ignored %s: %r is not a number", key, value)
     return None
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec, _codec_supports_sync
 from zarr.core.array_spec import ArraySpec
 
-from chunkwright.codecs import Foreign, foreign_codec
-from chunkwright.codecs._base import Kind
+from chunkwright.codecs import Foreign, Kind, foreign_codec
 from chunkwright.errors import ConfigurationError, CorruptChunkError
 from chunkwright.spec import ChunkSpec, Size, UnboundedSize
 from chunkwright_zarr.specs import chunk_spec

@@ -37,7 +37,7 @@ from chunkwright_zarr.inline import MAX_CHUNKS, is_small_selection, on_private_l
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, read_entries
 
-__all__ = ("drive_read",)
+__all__ = ("drive_read", "file_nbytes", "results")
 
 UNPLANNED_NBYTES = 8 << 20
 """Up to so many decoded bytes, a few whole chunks are read and decoded one after the other, without a plan."""

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from chunkwright import execute
 from chunkwright.buffers import Buffers
-from chunkwright_store import run_off_loop
-from chunkwright_store._calls import await_calls
+from chunkwright_store import await_calls, run_off_loop
 from chunkwright_zarr.config import max_workers
 from chunkwright_zarr.counters import Call, count
 from chunkwright_zarr.inline import is_small, on_private_loop

@@ -24,6 +24,7 @@ from chunkwright.codecs.foreign import (
 from chunkwright.codecs.gzip import Gzip
 from chunkwright.codecs.numcodecs_codecs import (
     KNOWN,
+    PREFIX,
     NumcodecsArrayArray,
     NumcodecsArrayBytes,
     NumcodecsBytesBytes,
@@ -83,8 +84,6 @@ CODECS: Mapping[str, type[Codec]] = {
 }
 """Codec classes by name in Zarr v3 metadata. The ``numcodecs.*`` names are in :data:`KNOWN`, by id."""
 
-_PREFIX = "numcodecs."
-
 
 def find_codec(name: str) -> tuple[Kind, Callable[..., Codec]] | None:
     """Return the kind of a codec and what makes it of its configuration.
@@ -108,7 +107,7 @@ def find_codec(name: str) -> tuple[Kind, Callable[..., Codec]] | None:
     """
     if name in CODECS:
         return CODECS[name].kind, CODECS[name].from_configuration
-    codec_name = name.removeprefix(_PREFIX)
+    codec_name = name.removeprefix(PREFIX)
     known = KNOWN.get(codec_name)
     if codec_name == name or known is None or not known.in_v3:
         return None

@@ -20,7 +20,7 @@ from chunkwright.execute._decode import decode_arrays, one_whole
 from chunkwright.execute._shards import existing_inner, index_rows, locate_all, put_together, read_indexes
 from chunkwright.grid import split
 from chunkwright.ports import Run
-from chunkwright.scatter import Copier
+from chunkwright.scatter import gather
 
 if TYPE_CHECKING:
     from chunkwright.prepared import PreparedChain, Shard
@@ -79,39 +79,8 @@ def encode_from(
                 first, source, entries, base=base, keep_empty=keep_empty, max_workers=max_workers
             )
             return (yield from encode_runs(chain.tail, items, max_workers))
-    arrays = gather(chain, source, entries, base, keep_empty)
+    arrays = gather(source, entries, base, chain.spec, keep_empty=keep_empty)
     return (yield from encode_arrays(chain, arrays, max_workers, keep_empty))
-
-
-def gather(
-    chain: PreparedChain, source: NDArray[Any], entries: Entries, base: Sequence[NDArray[Any] | None], keep_empty: bool
-) -> list[NDArray[Any] | None]:
-    """Put together whole chunks as arrays, None for those that need not be stored.
-
-    Parameters
-    ----------
-    chain
-        The prepared chain, for its spec.
-    source
-        The caller's array.
-    entries
-        The selections.
-    base
-        What each chunk held before, or None; changed.
-    keep_empty
-        Whether chunks of nothing but the fill value are kept.
-
-    Returns
-    -------
-    list of NDArray or None
-        One per chunk.
-    """
-    arrays = [chain.spec.full() if array is None else array for array in base]
-    copier = Copier(entries)
-    for row, chunk in enumerate(entries.chunk.tolist()):
-        copier.gather(row, source, arrays[chunk])
-    fill = chain.spec.fill_value
-    return [array if keep_empty or not fill.fills(array) else None for array in arrays]
 
 
 def encode_arrays(

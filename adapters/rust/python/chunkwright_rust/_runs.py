@@ -20,13 +20,13 @@ from chunkwright.buffers import Buffers
 from chunkwright.codecs import Transpose
 from chunkwright.entries import Entries
 from chunkwright.errors import CodecError
+from chunkwright.kernels import decoded_limit
 from chunkwright.ports import Step
-from chunkwright.scatter import Copier, scatter
-from chunkwright.spec import ChunkSpec, DataType, FixedSize
+from chunkwright.scatter import gather, scatter
+from chunkwright.spec import ChunkSpec, DataType
 from chunkwright_rust import _native
-from chunkwright_rust._native import Program
-from chunkwright_rust.kernels import find
-from chunkwright_rust.layout import (
+from chunkwright_rust._kernels import find
+from chunkwright_rust._layout import (
     columns_of,
     converted,
     fill_bytes,
@@ -36,6 +36,7 @@ from chunkwright_rust.layout import (
     significant,
     unit_between,
 )
+from chunkwright_rust._native import Program
 
 __all__ = ("FILES", "ArraysRun", "BytesRun", "FixedRun", "ItemsRun", "compile_run")
 
@@ -93,9 +94,7 @@ def _stage(step: Step, stored: np.dtype[Any] | None) -> _Stage:
         spec = attrs.evolve(spec, dtype=DataType(stored))
     found = find(step.codec, spec)
     assert not isinstance(found, str)
-    size = step.decoded_size
-    exact = size.nbytes if isinstance(size, FixedSize) else None
-    most = step.max_bytes if size.nbytes is None else min(size.nbytes, step.max_bytes)
+    exact, most = decoded_limit(step)
     options = {name: int(value) for name, value in found.options.items()}
     return step.codec.name, found.kernel, options, found.text, exact, most
 
@@ -177,17 +176,6 @@ class _ArrayRun:
                     error.at(int(chunks[error.position]))
                 raise
             scatter(arrays, part, out, fill)
-
-    def _gathered(
-        self, source: NDArray[Any], entries: Entries, base: Sequence[NDArray[Any] | None], keep_empty: bool
-    ) -> list[NDArray[Any] | None]:
-        """Put chunks together with NumPy; None for those that are not to be stored."""
-        arrays = [self._spec.full() if array is None else array for array in base]
-        copier = Copier(entries)
-        for row, chunk in enumerate(entries.chunk.tolist()):
-            copier.gather(row, source, arrays[chunk])
-        fill = self._spec.fill_value
-        return [array if keep_empty or not fill.fills(array) else None for array in arrays]
 
 
 class FixedRun(_ArrayRun):
@@ -310,7 +298,8 @@ class ItemsRun(_ArrayRun):
         max_workers: int | None,
     ) -> list[Buffer | None]:
         """Gather and encode chunks; see :class:`~chunkwright.ports.Backend`."""
-        return self.encode_arrays(self._gathered(source, entries, base, keep_empty), max_workers)
+        arrays = gather(source, entries, base, self._spec, keep_empty=keep_empty)
+        return self.encode_arrays(arrays, max_workers)
 
     def encode_arrays(self, items: Sequence[NDArray[Any] | None], max_workers: int | None) -> list[Any | None]:
         """Encode whole chunks; see :class:`~chunkwright.ports.Backend`."""

@@ -26,7 +26,7 @@ from chunkwright.execute import positions
 from chunkwright.ports import Run
 from chunkwright.prepared import PreparedChain
 from chunkwright_rust import _native
-from chunkwright_rust.runs import FixedRun
+from chunkwright_rust._runs import FixedRun
 
 __all__ = ("LocalFiles",)
 

@@ -1,0 +1,119 @@
+"""Where arrays come out differently than under zarr-python's default pipeline, on purpose: both sides of it.
+
+``docs/differences.md`` lists these and says why.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+import zarr.codecs as zc
+from zarr.core.buffer import cpu
+from zarr.storage import MemoryStore
+
+from chunkwright import ChunkLengthError, CorruptChunkError
+from tests.support.pipelines import DEFAULT, OURS, Pipeline, pipeline
+
+__all__ = ("pipeline",)
+
+pytestmark = pytest.mark.usefixtures("pipeline")
+
+RECORD = np.dtype([("x", "f8")])
+QUIET = np.array(0x7FF8000000000001, "u8").view("f8")[()]
+
+
+def created(**options: Any) -> zarr.Array[Any]:
+    return zarr.create_array(MemoryStore(), **options)
+
+
+def created_by_zarr(**options: Any) -> zarr.Array[Any]:
+    """The same array under zarr's default pipeline."""
+    with Pipeline(DEFAULT).use():
+        return created(**options)
+
+
+def chunks(array: zarr.Array[Any]) -> dict[str, bytes]:
+    """What is stored, by key."""
+    stored = array.store._store_dict
+    return {key: data.to_bytes() for key, data in stored.items() if key != "zarr.json"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill", "value"),
+    [
+        ("c16", 0j, complex(-0.0, 0.0)),
+        (RECORD, np.zeros((), RECORD)[()], np.array((-0.0,), RECORD)[()]),
+        ("f8", np.nan, QUIET),
+    ],
+    ids=["complex", "record", "NaN"],
+)
+@pytest.mark.filterwarnings("ignore:The data type .* does not have a Zarr V3 specification")
+def test_values_that_only_equal_the_fill_value_are_stored(dtype: Any, fill: Any, value: Any) -> None:
+    options = {"shape": (2,), "chunks": (2,), "dtype": dtype, "fill_value": fill}
+    ours, theirs = created(**options), created_by_zarr(**options)
+    values = np.full(2, value, dtype)
+    ours[...] = values
+    theirs[...] = values
+    assert np.asarray(ours[...]).tobytes() == values.tobytes()
+    assert chunks(theirs) == {}
+
+
+def test_integers_that_overflow_while_they_are_scaled_are_an_error() -> None:
+    scale = zc.ScaleOffset(offset=0, scale=4)
+    options = {"shape": (2,), "chunks": (2,), "dtype": "i8", "filters": [scale]}
+    ours, theirs = created(**options), created_by_zarr(**options)
+    theirs[...] = [2**62, 1]
+    assert theirs[...].tolist() == [0, 1]
+    with pytest.raises(ValueError, match="outside the range"):
+        ours[...] = [2**62, 1]
+
+
+@pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec:UserWarning")
+def test_behind_a_transpose_only_the_inner_chunks_that_are_written_are_kept_empty() -> None:
+    inner = zc.ShardingCodec(chunk_shape=(2, 2), codecs=[zc.BytesCodec()])
+    options = {
+        "shape": (4, 4), "chunks": (4, 4), "dtype": "i4", "fill_value": 3, "filters": [zc.TransposeCodec(order=(1, 0))],
+        "serializer": inner, "compressors": None, "config": {"write_empty_chunks": True},
+    }  # fmt: skip
+    ours, theirs = created(**options), created_by_zarr(**options)
+    ours[0, 0] = theirs[0, 0] = 3
+    index, inner_chunk = 4 * 16 + 4, 16
+    assert len(chunks(ours)["c/0/0"]) == index + inner_chunk
+    assert len(chunks(theirs)["c/0/0"]) == index + 4 * inner_chunk
+    assert (ours[...] == theirs[...]).all()
+
+
+def test_the_rust_backend_deflates_to_other_bytes_of_the_same_content() -> None:
+    options = {"shape": (400,), "chunks": (400,), "dtype": "i4", "compressors": zc.GzipCodec()}
+    values = np.arange(400)
+    with Pipeline(OURS, "rust").use():
+        ours = created(**options)
+    theirs = created_by_zarr(**options)
+    ours[...] = theirs[...] = values
+    assert chunks(ours) != chunks(theirs)
+    theirs.store._store_dict.update(ours.store._store_dict)
+    assert (theirs[...] == values).all()
+
+
+def test_a_chunk_that_does_not_decode_is_named() -> None:
+    options = {"shape": (64,), "chunks": (32,), "dtype": "i4", "compressors": zc.ZstdCodec()}
+    ours, theirs = created(**options), created_by_zarr(**options)
+    for array in (ours, theirs):
+        array[...] = np.arange(64)
+        array.store._store_dict["c/1"] = cpu.Buffer.from_bytes(chunks(array)["c/1"][:-3])
+    with pytest.raises(CorruptChunkError, match=r"zstd: .*c/1"):
+        ours[...]
+    with pytest.raises(RuntimeError, match=r"^(?!.*c/1)"):
+        theirs[...]
+
+
+def test_a_chunk_that_decodes_to_too_much_is_not_decoded_to_its_end() -> None:
+    options = {"shape": (4,), "chunks": (4,), "dtype": "i4", "compressors": zc.GzipCodec()}
+    ours, larger = created(**options), created_by_zarr(**{**options, "shape": (4096,), "chunks": (4096,)})
+    larger[...] = 1
+    ours.store._store_dict["c/0"] = larger.store._store_dict["c/0"]
+    with pytest.raises(ChunkLengthError, match="gzip"):
+        ours[...]
