@@ -8,7 +8,10 @@ import pytest
 import zarr
 
 from tests.support.codecs import registered
+from tests.support.thresholds import thresholds
 from tests.zarr_python.ours import OURS
+
+__all__ = ("ours", "thresholds")
 
 
 @pytest.fixture

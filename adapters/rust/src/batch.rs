@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::errors::{Fault, Kind, Outcome};
+use crate::pace::Pace;
 use crate::pool;
 use crate::worker::Worker;
 
@@ -81,17 +82,25 @@ pub fn each(
     max_workers: Option<usize>,
     work: impl Fn(usize, &mut Worker) -> Outcome<()> + Sync,
 ) -> Outcome<()> {
-    let batch = Batch {
-        count,
-        at_once: (BYTES_AT_ONCE / bytes.max(1)).clamp(1, 256),
-        next: AtomicUsize::new(0),
-        stopped: AtomicBool::new(false),
-        fault: Mutex::new(None),
-    };
-    let share = || Worker::lend(|worker| batch.share(worker, &work));
-    pool::share(helpers(count, bytes, max_workers), &share);
-    let fault = batch.fault.into_inner().unwrap_or_else(PoisonError::into_inner);
-    fault.map_or(Ok(()), Err)
+    let at_once = (BYTES_AT_ONCE / bytes.max(1)).clamp(1, 256);
+    Batch::new(count, at_once, None).run(helpers(count, bytes, max_workers), &work)
+}
+
+/// The same for items that come from storage or go there: while that keeps threads waiting, more of them join in, so
+/// that many requests are under way; those that compute are no more than before.
+///
+/// # Errors
+/// The fault of the first item that has one, with its position.
+pub fn each_stored(
+    count: usize,
+    bytes: usize,
+    max_workers: Option<usize>,
+    work: impl Fn(usize, &mut Worker, &Pace) -> Outcome<()> + Sync,
+) -> Outcome<()> {
+    let pace = Pace::new(max_workers.unwrap_or_else(pool::size).max(1));
+    let at_once = (BYTES_AT_ONCE / bytes.max(1)).clamp(1, 16);
+    let work = |number: usize, worker: &mut Worker| work(number, worker, &pace);
+    Batch::new(count, at_once, Some(&pace)).run(helpers(count, bytes, max_workers), &work)
 }
 
 fn helpers(count: usize, bytes: usize, max_workers: Option<usize>) -> usize {
@@ -102,22 +111,39 @@ fn helpers(count: usize, bytes: usize, max_workers: Option<usize>) -> usize {
     useful.min(max_workers.unwrap_or_else(pool::size)).saturating_sub(1)
 }
 
-struct Batch {
+struct Batch<'a> {
     count: usize,
     at_once: usize,
+    pace: Option<&'a Pace>,
     next: AtomicUsize,
     stopped: AtomicBool,
     fault: Mutex<Option<Box<Fault>>>,
 }
 
-impl Batch {
-    fn share(&self, worker: &mut Worker, work: &impl Fn(usize, &mut Worker) -> Outcome<()>) {
+impl<'a> Batch<'a> {
+    fn new(count: usize, at_once: usize, pace: Option<&'a Pace>) -> Self {
+        let (next, stopped, fault) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
+        Self { count, at_once, pace, next, stopped, fault }
+    }
+
+    fn run(self, helpers: usize, work: &(impl Fn(usize, &mut Worker) -> Outcome<()> + Sync)) -> Outcome<()> {
+        pool::share(helpers, &|| Worker::lend(|worker| self.share(worker, work)));
+        let fault = self.fault.into_inner().unwrap_or_else(PoisonError::into_inner);
+        fault.map_or(Ok(()), Err)
+    }
+
+    fn share(&self, worker: &mut Worker, work: &(impl Fn(usize, &mut Worker) -> Outcome<()> + Sync)) {
         loop {
-            let first = self.next.fetch_add(self.at_once, Ordering::Relaxed);
+            if self.pace.is_some_and(Pace::grows) {
+                pool::share_waiting(&|| Worker::lend(|worker| self.share(worker, work)));
+            }
+            // Where threads wait, each takes one item, so that as many as possible are waited for together.
+            let at_once = if self.pace.is_some_and(Pace::has_grown) { 1 } else { self.at_once };
+            let first = self.next.fetch_add(at_once, Ordering::Relaxed);
             if first >= self.count || self.stopped.load(Ordering::Relaxed) {
                 return;
             }
-            for number in first..self.count.min(first + self.at_once) {
+            for number in first..self.count.min(first + at_once) {
                 if let Err(fault) = guarded(|| work(number, worker)) {
                     self.report(if fault.position.is_none() { fault.at(number) } else { fault });
                     return;

@@ -1,7 +1,10 @@
 //! What can be wrong with a chunk, and the one conversion into the Python classes of `chunkwright.errors`.
 
 use std::borrow::Cow;
+use std::io;
+use std::path::Path;
 
+use pyo3::exceptions::PyOSError;
 use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -28,6 +31,8 @@ pub enum Kind {
     Configuration,
     /// `PlanError`
     Plan,
+    /// `OSError` of a number; the message is the path.
+    System(i32),
 }
 
 /// A number or a text in the `expected` and `found` of an error.
@@ -85,6 +90,16 @@ impl Fault {
         Self::new(Kind::Corrupt, message)
     }
 
+    /// The system refuses to do something with a file.
+    #[must_use]
+    pub fn system(error: &io::Error, path: &Path) -> Box<Self> {
+        let path = path.to_string_lossy().into_owned();
+        match error.raw_os_error() {
+            Some(number) => Self::new(Kind::System(number), path),
+            None => Self::corrupt(format!("{error}: {path}")),
+        }
+    }
+
     /// A number of bytes or elements is not what the chain allows.
     pub fn length(message: &'static str, expected: impl Into<Detail>, found: impl Into<Detail>) -> Box<Self> {
         Self::new(Kind::Length, message).with(expected, found)
@@ -132,6 +147,7 @@ impl Fault {
             Kind::Selection => py.get_type::<SelectionError>(),
             Kind::Configuration => py.get_type::<ConfigurationError>(),
             Kind::Plan => py.get_type::<PlanError>(),
+            Kind::System(number) => return system_error(py, number, &self.message),
         };
         let details = PyDict::new(py);
         details.set_item("codec", self.codec.as_deref())?;
@@ -145,4 +161,9 @@ impl Fault {
         }
         Ok(PyErr::from_value(class.call((self.message,), Some(&details))?))
     }
+}
+
+fn system_error(py: Python<'_>, number: i32, path: &str) -> PyResult<PyErr> {
+    let text = py.import("os")?.call_method1("strerror", (number,))?;
+    Ok(PyErr::from_value(py.get_type::<PyOSError>().call1((number, text, path))?))
 }

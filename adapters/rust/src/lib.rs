@@ -2,7 +2,7 @@
 //!
 //! From the outside in: [`program`] is the Python class that a run of codecs is compiled to; [`batch`] shares the
 //! chunks of one call among threads of [`pool`]; [`entries`] and [`place`] turn a selection into axes, along which
-//! [`copy`] moves elements; [`kernels`] has one module per codec. [`buffers`] is the only module that takes memory from Python
+//! [`copy`] moves elements; [`kernels`] has one module per codec. [`files`] are read and decoded by the same threads. [`buffers`] is the only module that takes memory from Python
 //! and [`errors`] the only one that makes Python exceptions.
 //!
 //! `unsafe` is denied except in modules that say so at their top. Every chunk runs under `catch_unwind`, and no
@@ -16,12 +16,18 @@ pub mod chain;
 pub mod copy;
 pub mod entries;
 pub mod errors;
+#[cfg(unix)]
+pub mod files;
+#[cfg(unix)]
+pub mod files_write;
 pub mod fill;
 pub mod kernels;
+pub mod pace;
 pub mod place;
 pub mod pool;
 pub mod program;
 pub mod read;
+pub mod read_stored;
 pub mod text;
 pub mod worker;
 pub mod write;
@@ -41,10 +47,21 @@ mod _native {
     #[pymodule_export]
     use super::program::Program;
 
+    #[cfg(unix)]
+    #[pymodule_export]
+    use super::files::Files;
+
     /// Return the version of the native code.
     #[pyfunction]
     fn version() -> &'static str {
         super::VERSION
+    }
+
+    /// Return how many files this process may have open at a time.
+    #[cfg(unix)]
+    #[pyfunction]
+    fn descriptors() -> usize {
+        super::files::descriptors()
     }
 
     /// Return how many threads a batch is shared among when nothing limits it.

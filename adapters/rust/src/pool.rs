@@ -44,12 +44,19 @@ struct Pool {
     left: Condvar,
 }
 
-static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+/// Where the pool of one kind of threads is, once somebody needed it.
+type Slot = AtomicPtr<Pool>;
+
+static POOL: Slot = AtomicPtr::new(std::ptr::null_mut());
+static WAITING: Slot = AtomicPtr::new(std::ptr::null_mut());
+
+/// Threads that wait for storage, at most: as many requests are under way at a time.
+const MOST_WAITING: usize = 32;
 
 /// How many threads work on a batch when nothing limits them: the caller and all helpers.
 #[must_use]
 pub fn size() -> usize {
-    pool().most + 1
+    cores().most + 1
 }
 
 /// Call `work` on this thread, and on up to `helpers` others while it has not returned here.
@@ -57,13 +64,22 @@ pub fn share(helpers: usize, work: &Work<'_>) {
     if helpers == 0 {
         work();
     } else {
-        pool().run(helpers, work);
+        cores().run(helpers, work);
     }
 }
 
-fn pool() -> &'static Pool {
+/// Call `work` on this thread, and on threads that are not those of [`share`] and mostly wait.
+pub fn share_waiting(work: &Work<'_>) {
+    pool(&WAITING, || MOST_WAITING - 1).run(MOST_WAITING - 1, work);
+}
+
+fn cores() -> &'static Pool {
+    pool(&POOL, || thread::available_parallelism().map_or(1, usize::from) - 1)
+}
+
+fn pool(slot: &'static Slot, most: impl Fn() -> usize) -> &'static Pool {
     let process = std::process::id();
-    let mut current = POOL.load(Ordering::Acquire);
+    let mut current = slot.load(Ordering::Acquire);
     loop {
         // SAFETY: a pool that was published is never freed.
         if let Some(pool) = unsafe { current.as_ref() }
@@ -71,8 +87,8 @@ fn pool() -> &'static Pool {
         {
             return pool;
         }
-        let made = Box::into_raw(Box::new(Pool::new(process)));
-        match POOL.compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire) {
+        let made = Box::into_raw(Box::new(Pool::new(process, most())));
+        match slot.compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: it is published now and never freed.
             Ok(_) => return unsafe { &*made },
             Err(other) => {
@@ -85,9 +101,8 @@ fn pool() -> &'static Pool {
 }
 
 impl Pool {
-    fn new(process: u32) -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self { process, most: cores - 1, state: Mutex::default(), posted: Condvar::new(), left: Condvar::new() }
+    fn new(process: u32, most: usize) -> Self {
+        Self { process, most, state: Mutex::default(), posted: Condvar::new(), left: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -90,13 +90,13 @@ pub struct Program(Chunk);
 type Step = (String, String, HashMap<String, i64>, String, Option<usize>, usize);
 
 /// An index list as Python gives it.
-type PyRuns<'py> = Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
+pub type PyRuns<'py> = Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 
 /// Columns of encoded chunks as Python gives them: owners, source, offset, length.
 type PyBuffers<'py> = (Vec<Bound<'py, PyAny>>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Columns of entries as Python gives them: the six columns, axes, lists, out lists.
-type PyEntries<'py> = (Bound<'py, PyTuple>, Vec<isize>, Vec<PyRuns<'py>>, Vec<PyRuns<'py>>);
+pub type PyEntries<'py> = (Bound<'py, PyTuple>, Vec<isize>, Vec<PyRuns<'py>>, Vec<PyRuns<'py>>);
 
 #[pymethods]
 impl Program {
@@ -142,9 +142,7 @@ impl Program {
         py.detach(|| {
             let (inputs, entries) = (rows.inputs(), columns.entries());
             self.check(&entries)?;
-            let reading =
-                Reading { chunk: &self.0, inputs: &inputs, entries: &entries, out: &out, element, fill: &fill };
-            reading.run(max_workers)
+            Reading { chunk: &self.0, entries: &entries, out: &out, element, fill: &fill }.run(&inputs, max_workers)
         })
         .map_err(|fault| fault.into_error(py))
     }
@@ -267,7 +265,17 @@ impl Program {
 }
 
 impl Program {
-    fn element(&self, py: Python<'_>, unit: usize) -> PyResult<Element> {
+    /// The form of decoded chunks, and the stages behind it.
+    #[must_use]
+    pub fn chunk(&self) -> &Chunk {
+        &self.0
+    }
+
+    /// How elements are copied.
+    ///
+    /// # Errors
+    /// When they cannot be.
+    pub fn element(&self, py: Python<'_>, unit: usize) -> PyResult<Element> {
         let size = self.0.fill.len();
         if size == 0 || unit == 0 || !size.is_multiple_of(unit) {
             return Err(Fault::new(Kind::Configuration, "an element cannot be copied").into_error(py));
@@ -283,7 +291,11 @@ impl Program {
         arrays.iter().map(get).collect()
     }
 
-    fn check(&self, entries: &Entries<'_>) -> Outcome<()> {
+    /// Check that entries are about chunks of this form.
+    ///
+    /// # Errors
+    /// When they have another number of axes.
+    pub fn check(&self, entries: &Entries<'_>) -> Outcome<()> {
         if entries.axes.len() == self.0.layout.shape.len() {
             return Ok(());
         }
@@ -292,7 +304,10 @@ impl Program {
 }
 
 /// Give what was made to Python.
-fn encoded(py: Python<'_>, made: Outcome<Vec<Option<Vec<u8>>>>) -> PyResult<Bound<'_, PyList>> {
+///
+/// # Errors
+/// When there is a fault instead.
+pub fn encoded(py: Python<'_>, made: Outcome<Vec<Option<Vec<u8>>>>) -> PyResult<Bound<'_, PyList>> {
     let made = made.map_err(|fault| fault.into_error(py))?;
     let items: PyResult<Vec<Option<Py<Encoded>>>> =
         made.into_iter().map(|bytes| bytes.map(|bytes| Py::new(py, Encoded::new(bytes))).transpose()).collect();
@@ -328,7 +343,7 @@ impl Rows {
 }
 
 /// Borrowed columns of entries.
-struct Columns {
+pub struct Columns {
     numbers: [Column; 6],
     axes: Vec<Option<usize>>,
     lists: Vec<Option<[Column; 2]>>,
@@ -336,7 +351,11 @@ struct Columns {
 }
 
 impl Columns {
-    fn get((columns, axes, lists, out_lists): &PyEntries<'_>) -> PyResult<Self> {
+    /// Borrow columns.
+    ///
+    /// # Errors
+    /// When they are not columns.
+    pub fn get((columns, axes, lists, out_lists): &PyEntries<'_>) -> PyResult<Self> {
         let column = |number| Column::get(&columns.get_item(number)?);
         let runs = |runs: &PyRuns<'_>| {
             runs.as_ref().map(|(values, offsets)| Ok([Column::get(values)?, Column::get(offsets)?])).transpose()
@@ -349,11 +368,15 @@ impl Columns {
         })
     }
 
-    fn out_ndim(&self) -> usize {
+    /// Axes of the caller's array.
+    #[must_use]
+    pub fn out_ndim(&self) -> usize {
         self.out_lists.len()
     }
 
-    fn entries(&self) -> Entries<'_> {
+    /// The entries.
+    #[must_use]
+    pub fn entries(&self) -> Entries<'_> {
         let [chunk, start, count, step, out_start, out_step] = self.numbers.each_ref().map(Column::as_slice);
         let lists = self.lists.iter().map(|runs| runs.as_ref().map(list)).collect();
         let out_lists = self.out_lists.iter().map(|runs| runs.as_ref().map(list)).collect();

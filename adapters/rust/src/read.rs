@@ -18,8 +18,6 @@ use crate::worker::Worker;
 pub struct Reading<'a> {
     /// The chunks' form and stages.
     pub chunk: &'a Chunk,
-    /// Encoded chunks.
-    pub inputs: &'a Inputs<'a>,
     /// Selections, ordered by chunk.
     pub entries: &'a Entries<'a>,
     /// The caller's array.
@@ -31,26 +29,40 @@ pub struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Do it all.
+    /// Do it all, with encoded chunks that are in memory.
     ///
     /// # Errors
     /// The fault of the first chunk that has one.
-    pub fn run(&self, max_workers: Option<usize>) -> Outcome<()> {
-        self.inputs.check()?;
-        self.entries.check(self.inputs.len())?;
+    pub fn run(&self, inputs: &Inputs<'_>, max_workers: Option<usize>) -> Outcome<()> {
+        inputs.check()?;
+        self.entries.check(inputs.len())?;
         let groups = groups(self.entries.chunk);
         each(groups.len(), self.chunk.nbytes, max_workers, |number, worker| {
             let rows = groups[number].clone();
-            let chunk = usize::try_from(self.entries.chunk[rows.start]).unwrap_or(0);
-            let mut place = std::mem::take(&mut worker.place);
-            let result = self.one(chunk, rows, &mut place, worker);
-            worker.place = place;
-            result.map_err(|fault| fault.at(chunk))
+            let chunk = self.chunk_of(&rows);
+            inputs.row(chunk).and_then(|input| self.one(input, rows, worker)).map_err(|fault| fault.at(chunk))
         })
     }
 
-    fn one(&self, chunk: usize, rows: Range<usize>, place: &mut Place, worker: &mut Worker) -> Outcome<()> {
-        let Some(input) = self.inputs.row(chunk)? else {
+    /// The chunk that rows of entries belong to.
+    #[must_use]
+    pub fn chunk_of(&self, rows: &Range<usize>) -> usize {
+        usize::try_from(self.entries.chunk[rows.start]).unwrap_or(0)
+    }
+
+    /// Decode one chunk, None when it is missing, and put the elements of its entries where they go.
+    ///
+    /// # Errors
+    /// When it does not decode.
+    pub fn one(&self, input: Option<&[u8]>, rows: Range<usize>, worker: &mut Worker) -> Outcome<()> {
+        let mut place = std::mem::take(&mut worker.place);
+        let result = self.put(input, rows, &mut place, worker);
+        worker.place = place;
+        result
+    }
+
+    fn put(&self, input: Option<&[u8]>, rows: Range<usize>, place: &mut Place, worker: &mut Worker) -> Outcome<()> {
+        let Some(input) = input else {
             return self.missing(rows, place);
         };
         let first = rows.start;
@@ -150,7 +162,8 @@ pub fn decode_bytes(chunk: &Chunk, inputs: &Inputs<'_>, max_workers: Option<usiz
 }
 
 /// Rows of each chunk that has any.
-fn groups(chunk: &[i64]) -> Vec<Range<usize>> {
+#[must_use]
+pub fn groups(chunk: &[i64]) -> Vec<Range<usize>> {
     let mut groups: Vec<Range<usize>> = Vec::new();
     let mut begin = 0;
     for row in 1..=chunk.len() {

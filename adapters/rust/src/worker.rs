@@ -28,6 +28,13 @@ impl Memory {
         Ok(&mut self.0[..length])
     }
 
+    /// Give the first bytes away.
+    #[must_use]
+    pub fn into_bytes(mut self, length: usize) -> Vec<u8> {
+        self.0.truncate(length);
+        self.0
+    }
+
     /// What was put into the first bytes.
     #[must_use]
     pub fn filled(&self, length: usize) -> &[u8] {
@@ -63,6 +70,8 @@ const KEPT_CONTEXT: usize = 8 << 20;
 /// The working memory of one thread.
 #[derive(Default)]
 pub struct Worker {
+    /// Bytes that were read from a file.
+    pub input: Memory,
     /// What the last kernel made.
     pub front: Memory,
     /// What the next kernel makes.
@@ -84,7 +93,7 @@ impl Worker {
     pub fn lend<T>(function: impl FnOnce(&mut Self) -> T) -> T {
         let mut worker = WORKER.take().unwrap_or_default();
         let result = function(&mut worker);
-        for memory in [&mut worker.front, &mut worker.back, &mut worker.chunk] {
+        for memory in [&mut worker.input, &mut worker.front, &mut worker.back, &mut worker.chunk] {
             if memory.0.len() > KEPT {
                 *memory = Memory::default();
             }

@@ -3,20 +3,47 @@
 A whole shard is one owner with thousands of rows; a batch of separate objects is as many owners as
 rows. Backends get the columns as they are; nothing here makes a Python object per inner chunk unless
 it is asked to (:meth:`Buffers.view`).
+
+The owners may also be :class:`Stored`: objects whose bytes are still in storage. Whoever can read and decode in one
+go then does so; everybody else asks for views, which are read together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Buffer, Iterator, Sequence
-from typing import Self
+from typing import Protocol, Self, runtime_checkable
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ("Buffers",)
+__all__ = ("Buffers", "Stored")
 
 MISSING = -1
+
+
+@runtime_checkable
+class Stored(Protocol):
+    """Objects whose bytes are not in memory yet, in place of owners."""
+
+    def load(
+        self, source: NDArray[np.int64], offset: NDArray[np.int64], length: NDArray[np.int64], /
+    ) -> Sequence[Buffer | None]:
+        """Read rows.
+
+        Parameters
+        ----------
+        source, offset, length
+            As in :class:`Buffers`.
+
+        Returns
+        -------
+        sequence of Buffer or None
+            One per row.
+        """
+
+    def __len__(self) -> int:
+        """How many objects there are."""
 
 
 @attrs.frozen(eq=False)
@@ -26,7 +53,7 @@ class Buffers:
     Parameters
     ----------
     owners
-        Objects that support the buffer protocol, C-contiguous.
+        Objects that support the buffer protocol, C-contiguous; or objects in storage.
     source
         int64, shape ``(n,)``: the owner of each row.
     offset
@@ -41,7 +68,7 @@ class Buffers:
     (3, b'ab', None)
     """
 
-    owners: tuple[Buffer, ...]
+    owners: tuple[Buffer, ...] | Stored
     source: NDArray[np.int64]
     offset: NDArray[np.int64]
     length: NDArray[np.int64]
@@ -98,9 +125,10 @@ class Buffers:
         Self
             All rows, in order.
         """
+        parts = [part.loaded() for part in parts]
         shift = np.cumsum([0] + [len(part.owners) for part in parts[:-1]])
         return cls(
-            tuple(owner for part in parts for owner in part.owners),
+            tuple(owner for part in parts for owner in part._in_memory),
             np.concatenate([part.source + by for part, by in zip(parts, shift, strict=True)]),
             np.concatenate([part.offset for part in parts]),
             np.concatenate([part.length for part in parts]),
@@ -118,6 +146,23 @@ class Buffers:
     def nbytes(self) -> int:
         """Bytes of all rows together."""
         return int(self.length[~self.missing].sum())
+
+    @property
+    def _in_memory(self) -> tuple[Buffer, ...]:
+        assert isinstance(self.owners, tuple)
+        return self.owners
+
+    def loaded(self) -> Buffers:
+        """Return the same rows with their bytes in memory.
+
+        Returns
+        -------
+        Buffers
+            This object, unless its owners are in storage.
+        """
+        if isinstance(self.owners, tuple):
+            return self
+        return Buffers.of(self.owners.load(self.source, self.offset, self.length))
 
     def take(self, rows: NDArray[np.int64]) -> Buffers:
         """Select rows; owners are kept.
@@ -147,6 +192,8 @@ class Buffers:
         memoryview or None
             Its bytes (format ``B``), or None when the chunk is missing.
         """
+        if not isinstance(self.owners, tuple):
+            return self.take(np.array([row])).loaded().view(0)
         offset = int(self.offset[row])
         if offset < 0:
             return None
@@ -161,6 +208,9 @@ class Buffers:
         memoryview or None
             One per row, in order.
         """
+        if not isinstance(self.owners, tuple):
+            yield from self.loaded().views()
+            return
         owners = [memoryview(owner).cast("B") for owner in self.owners]
         columns = zip(self.source.tolist(), self.offset.tolist(), self.length.tolist(), strict=True)
         for source, offset, length in columns:

@@ -15,7 +15,7 @@ from chunkwright.buffers import Buffers
 from chunkwright.entries import Entries, IndexList
 from chunkwright.spec import FillValue
 
-__all__ = ("columns_of", "converted", "fill_bytes", "opaque", "rows_of", "significant", "unit_between")
+__all__ = ("columns_of", "converted", "fill_bytes", "opaque", "ranges_of", "rows_of", "significant", "unit_between")
 
 
 def opaque(array: NDArray[Any]) -> NDArray[np.void]:
@@ -153,7 +153,24 @@ def rows_of(buffers: Buffers) -> tuple[Any, ...]:
     tuple
         Owners, source, offset, length.
     """
-    return buffers.owners, _column(buffers.source), _column(buffers.offset), _column(buffers.length)
+    buffers = buffers.loaded()
+    return buffers.owners, *ranges_of(buffers)
+
+
+def ranges_of(buffers: Buffers) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return where encoded chunks are within their owners.
+
+    Parameters
+    ----------
+    buffers
+        One row per chunk.
+
+    Returns
+    -------
+    tuple of NDArray
+        Source, offset, length.
+    """
+    return _column(buffers.source), _column(buffers.offset), _column(buffers.length)
 
 
 def columns_of(entries: Entries) -> tuple[Any, ...]:

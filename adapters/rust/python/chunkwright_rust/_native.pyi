@@ -1,17 +1,19 @@
 """What the native module offers. Columns are contiguous int64 arrays; arrays are views of opaque elements."""
 
 from collections.abc import Buffer, Sequence
+from os import PathLike
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Encoded", "Program", "threads", "version"]
+__all__ = ["Encoded", "Files", "Program", "descriptors", "threads", "version"]
 
 type _Column = NDArray[np.int64]
 type _Runs = tuple[_Column, _Column] | None
 type _Rows = tuple[Sequence[Buffer], _Column, _Column, _Column]
 type _Entries = tuple[tuple[_Column, ...], Sequence[int], Sequence[_Runs], Sequence[_Runs]]
+type _Ranges = tuple[_Column, _Column, _Column]
 type _Stage = tuple[str, str, dict[str, int], str, int | None, int]
 
 def version() -> str:
@@ -19,6 +21,9 @@ def version() -> str:
 
 def threads() -> int:
     """Return how many threads a batch is shared among when nothing limits it."""
+
+def descriptors() -> int:
+    """Return how many files this process may have open at a time."""
 
 @final
 class Encoded:
@@ -87,3 +92,36 @@ class Program:
         self, chunks: Sequence[list[Any] | None], is_text: bool, max_workers: int | None
     ) -> list[Buffer | None]:
         """Encode chunks of texts or bytes of variable length."""
+
+@final
+class Files:
+    """Files below a root, named by keys that do not lead out of it. Ranges are columns: file, offset, length."""
+
+    def __new__(cls, root: str | PathLike[str], keys: Sequence[str]) -> Files: ...
+    def __len__(self) -> int: ...
+    def open(self) -> list[int]:
+        """Open all files, and return their sizes, -1 for those that are missing."""
+
+    def missing(self) -> list[bool]:
+        """Tell which files were found to be missing."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+    def load(self, source: _Column, offset: _Column, length: _Column) -> list[Buffer | None]:
+        """Read ranges; None for those of missing files."""
+
+    def decode_into(
+        self,
+        program: Program,
+        ranges: _Ranges,
+        entries: _Entries,
+        out: NDArray[np.void],
+        unit: int,
+        fill: bytes,
+        max_workers: int | None,
+    ) -> None:
+        """Read and decode chunks, and put the entries' elements into an array."""
+
+    def write(self, contents: Sequence[Buffer | None], max_workers: int | None) -> None:
+        """Replace files, each entirely or not at all; None removes one."""

@@ -24,19 +24,24 @@ from chunkwright.kernels import decoded_limit
 from chunkwright.ports import Step
 from chunkwright.scatter import gather, scatter
 from chunkwright.spec import ChunkSpec, DataType
+from chunkwright_rust import _native
 from chunkwright_rust._kernels import find
 from chunkwright_rust._layout import (
     columns_of,
     converted,
     fill_bytes,
     opaque,
+    ranges_of,
     rows_of,
     significant,
     unit_between,
 )
 from chunkwright_rust._native import Program
 
-__all__ = ("ArraysRun", "BytesRun", "FixedRun", "ItemsRun", "compile_run")
+__all__ = ("FILES", "ArraysRun", "BytesRun", "FixedRun", "ItemsRun", "compile_run")
+
+# Only where files can be read at a position.
+FILES: type[_native.Files] | None = getattr(_native, "Files", None)
 
 # Decoded bytes that are held at a time where NumPy has to put them into the caller's array.
 _BLOCK = 32 << 20
@@ -200,8 +205,26 @@ class FixedRun(_ArrayRun):
         if unit is None:
             self._decode_by_numpy(buffers, entries, out, max_workers)
             return
-        fill = fill_bytes(self._spec.fill_value, out.dtype)
-        self._program.decode_into(rows_of(buffers), columns_of(entries), opaque(out), unit, fill, max_workers)
+        target = columns_of(entries), opaque(out), unit, fill_bytes(self._spec.fill_value, out.dtype), max_workers
+        if FILES is not None and isinstance(buffers.owners, FILES):
+            buffers.owners.decode_into(self._program, ranges_of(buffers), *target)
+        else:
+            self._program.decode_into(rows_of(buffers), *target)
+
+    def takes(self, dtype: np.dtype[Any]) -> bool:
+        """Say whether elements go straight into arrays of a dtype.
+
+        Parameters
+        ----------
+        dtype
+            The dtype of the caller's array.
+
+        Returns
+        -------
+        bool
+            False when NumPy has to convert them.
+        """
+        return unit_between(dtype, self._stored) is not None
 
     def decode_arrays(self, items: Sequence[Any | None], max_workers: int | None) -> list[NDArray[Any] | None]:
         """Decode whole chunks; see :class:`~chunkwright.ports.Backend`."""

@@ -18,8 +18,9 @@ from chunkwright.codecs import Codec
 from chunkwright.entries import Entries
 from chunkwright.ports import Run, Step, Supported, Unsupported
 from chunkwright.spec import ChunkSpec
+from chunkwright_rust._file_io import LocalFiles
 from chunkwright_rust._kernels import find
-from chunkwright_rust._runs import compile_run
+from chunkwright_rust._runs import FILES, compile_run
 
 __all__ = ("RustBackend",)
 
@@ -42,6 +43,9 @@ class RustBackend:
 
     name = "rust"
     version = version("chunkwright-rust")
+
+    file_io = None if FILES is None else LocalFiles()
+    """Reads and writes files of the local file system; None where they cannot be read at a position."""
 
     def supports(self, codec: Codec, spec: ChunkSpec) -> Supported | Unsupported:
         """Say whether there is a kernel for a bound codec; see :class:`~chunkwright.ports.Backend`.

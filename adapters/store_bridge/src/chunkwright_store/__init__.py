@@ -15,12 +15,14 @@ from chunkwright_store.drive_sync import Stop, read_sync, write_sync
 from chunkwright_store.files import FileSink, FileSource
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS, Hold, KeyLocks
+from chunkwright_store.native import FileIO, FilesBatch, file_io_of
 from chunkwright_store.obspec import AsyncObspecSink, AsyncObspecSource, ObspecSink, ObspecSource
 from chunkwright_store.pool import run_off_loop
 from chunkwright_store.sources import (
     AsyncByteSink,
     AsyncByteSource,
     AsyncFunctionSource,
+    Batch,
     ByteRange,
     ByteSuffix,
     FunctionSource,
@@ -38,10 +40,13 @@ __all__ = (
     "AsyncFunctionSource",
     "AsyncObspecSink",
     "AsyncObspecSource",
+    "Batch",
     "ByteRange",
     "ByteSuffix",
+    "FileIO",
     "FileSink",
     "FileSource",
+    "FilesBatch",
     "FunctionSource",
     "Hold",
     "KeyLocks",
@@ -57,6 +62,7 @@ __all__ = (
     "SyncByteSource",
     "WriteJob",
     "await_calls",
+    "file_io_of",
     "read_async",
     "read_hop",
     "read_sync",

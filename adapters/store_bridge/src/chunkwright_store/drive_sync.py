@@ -182,6 +182,7 @@ class _Fetcher:
         self._closes = hasattr(first, "close")
         self._max_gap = min(limits.max_gap, getattr(first, "max_gap", limits.max_gap))
         self._open: set[int] = set()
+        self._batch = job.batch if isinstance(job, WriteJob) else None
         self._schedule = Schedule(job.plan, whole_nbytes=job.whole_nbytes)
 
     def window(self) -> NDArray[Any]:
@@ -196,6 +197,9 @@ class _Fetcher:
 
     def fetch(self, needs: NDArray[Any]) -> Answer:
         """Fetch a window; safe on a thread of its own while the plan is used elsewhere."""
+        if self._batch is not None:
+            # The plan of a write asks for nothing but whole chunks.
+            return needs["id"], self._batch.load(needs["chunk"].tolist())
         if self._in_memory:
             return from_memory(needs, self._job.sources)
         fetches = coalesce(needs, max_gap=self._max_gap, max_size=self._limits.max_size)
@@ -260,6 +264,7 @@ class _Writer:
     def __init__(self, job: WriteJob, value: NDArray[Any], limits: Limits, stop: Stop) -> None:
         self._plan = job.plan
         self._sinks = job.sinks
+        self._batch = job.batch
         self._value = value
         self._limits = limits
         self._stop = stop
@@ -290,6 +295,9 @@ class _Writer:
         helper.wait()
 
     def _store(self, chunks: Sequence[tuple[int, Buffer | None]]) -> None:
+        if self._batch is not None:
+            self._batch.store(chunks)
+            return
         for chunk, data in chunks:
             if data is None:
                 self._sinks[chunk].delete()

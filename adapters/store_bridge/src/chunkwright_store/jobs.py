@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from chunkwright.buffers import Buffers
 from chunkwright.errors import CodecError
+from chunkwright_store.sources import Batch
 
 __all__ = ("Limits", "ReadJob", "ReadPlanLike", "ReadWorkLike", "WriteJob", "WritePlanLike", "WriteWorkLike")
 
@@ -258,6 +259,8 @@ class WriteJob:
     lock_keys
         What the chunks are locked by while they are written, usually the identity of the store with the
         key; empty for chunks that nobody else can reach.
+    batch
+        Reads and stores many chunks at a time, in place of sources and sinks, which may be empty then.
     whole_nbytes
         Bytes that a whole chunk is taken to have before it was read, for the limits.
 
@@ -276,6 +279,7 @@ class WriteJob:
     sinks: Sequence[Any]
     keys: Sequence[str]
     lock_keys: Sequence[Hashable] = ()
+    batch: Batch | None = None
     whole_nbytes: int = 1 << 20
 
     def named(self, error: CodecError) -> CodecError:

@@ -32,6 +32,7 @@ __all__ = (
     "AsyncByteSink",
     "AsyncByteSource",
     "AsyncFunctionSource",
+    "Batch",
     "ByteRange",
     "ByteSuffix",
     "FunctionSource",
@@ -188,6 +189,33 @@ class SyncByteSink(Protocol):
 
     def delete(self) -> None:
         """Remove the chunk; it may be missing."""
+
+
+class Batch(Protocol):
+    """All chunks of a write at once, where that is better than one after the other; without an event loop."""
+
+    def load(self, chunks: Sequence[int], /) -> Sequence[Buffer | None]:
+        """Read whole chunks.
+
+        Parameters
+        ----------
+        chunks
+            Their numbers.
+
+        Returns
+        -------
+        sequence of Buffer or None
+            One per chunk; None when it is missing.
+        """
+
+    def store(self, items: Sequence[tuple[int, Buffer | None]], /) -> None:
+        """Replace chunks, each entirely or not at all.
+
+        Parameters
+        ----------
+        items
+            Chunk numbers, each with its encoded bytes, or None when the chunk is to be removed.
+        """
 
 
 @runtime_checkable

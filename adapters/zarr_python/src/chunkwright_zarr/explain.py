@@ -54,6 +54,9 @@ class ExplainedPath:
     reason: str
 
 
+NATIVE = ExplainedPath("sync", "native files of a local store of zarr's own: one thread per batch, small work at once")
+
+
 @attrs.frozen
 class ArrayExplanation:
     """How reads and writes of an array are done.
@@ -179,7 +182,8 @@ def _path(ready: Ready, store_path: StorePath) -> ExplainedPath:
         return ExplainedPath("default", ready.reason)
     if ready.is_async:
         return ExplainedPath("async", "a codec can only be awaited on an event loop")
-    return ExplainedPath(*PATHS[classify([store_path])])
+    kind = classify([store_path])
+    return NATIVE if kind == "local" and ready.file_io is not None else ExplainedPath(*PATHS[kind])
 
 
 def _version(name: str) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from zarr.abc.codec import GetResult
 
@@ -21,7 +22,7 @@ from chunkwright.errors import CodecError
 from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
-from chunkwright_store.zarr import Kind, key_of, source_of
+from chunkwright_store.zarr import Kind, key_of, local_root, source_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
@@ -86,7 +87,7 @@ async def drive_read(
     elif on_private_loop() and read.is_small:
         count("read", "inline")
         return read.at_once(out)
-    elif read.is_few:
+    elif read.is_few or read.is_native:
         count("read", "sync")
         stop = Stop()
         return await run_off_loop(partial(read.at_once, out, stop), on_cancel=stop.set)
@@ -139,8 +140,16 @@ class _Read:
         """Whether this is small work; looked into for a few chunks only."""
         return self.is_few and is_small_selection(self._readies[0], self.select()[0])
 
+    @property
+    def is_native(self) -> bool:
+        """Whether the backend reads the files by itself."""
+        return self._kind == "local" and all(ready.file_io is not None for ready in self._readies)
+
     def at_once(self, out: NDArray[Any], stop: Stop | None = None) -> tuple[GetResult, ...]:
-        """Read a few chunks on this thread."""
+        """Read a few chunks, or files that need no plan, on this thread."""
+        root = local_root(row[0] for group in self._groups for row in group.rows) if self.is_native else None
+        if root is not None:
+            return self._natively(root, out, stop)
         chain, rows = self._chains[0], self._groups[0].rows
         if not self._needs_no_plan(chain, rows):
             read_sync(self.jobs(), out, self._limits, stop=stop)
@@ -156,6 +165,30 @@ class _Read:
                 error.with_key(key_of(rows[error.position][0]))
             raise
         return results([data is not None for data in stored])
+
+    def _natively(self, root: str, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
+        """Let the backend read files by itself."""
+        present = []
+        for group, ready, entries in zip(self._groups, self._readies, self.select(), strict=True):
+            assert ready.file_io is not None
+            keys = [row[0].path for row in group.rows]
+            try:
+                present.append(
+                    ready.file_io.read_into(
+                        prepared_chain(ready),
+                        root,
+                        keys,
+                        entries,
+                        out,
+                        max_workers=self._limits.max_workers,
+                        stop=stop,
+                    )
+                )
+            except CodecError as error:
+                if error.position is not None:
+                    error.with_key(keys[error.position])
+                raise
+        return self._results(present)
 
     def _needs_no_plan(self, chain: PreparedChain, rows: Sequence[Row]) -> bool:
         """Whether chunks of no great size are read whole in any case, or that costs less than a plan."""
@@ -176,13 +209,16 @@ class _Read:
             )
 
     def statuses(self) -> tuple[GetResult, ...]:
-        if len(self._plans) == 1:
-            present = self._plans[0].statuses.tolist()
-        else:
-            present = [True] * sum(len(group.rows) for group in self._groups)
-            for group, plan in zip(self._groups, self._plans, strict=True):
-                for position, here in zip(group.positions or (), plan.statuses.tolist(), strict=True):
-                    present[position] = here
+        return self._results([plan.statuses for plan in self._plans])
+
+    def _results(self, statuses: Sequence[NDArray[np.bool_]]) -> tuple[GetResult, ...]:
+        """What each group found, in the order of the batch."""
+        if len(statuses) == 1:
+            return results(statuses[0].tolist())
+        present = [True] * sum(len(group.rows) for group in self._groups)
+        for group, found in zip(self._groups, statuses, strict=True):
+            for position, here in zip(group.positions or (), found.tolist(), strict=True):
+                present[position] = here
         return results(present)
 
 

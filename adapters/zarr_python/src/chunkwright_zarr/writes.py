@@ -15,9 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.entries import Entries
-from chunkwright.prepared import PreparedChain
-from chunkwright_store import LOCKS, Hold, Limits, WriteJob, run_off_loop, write_async, write_hop, write_sync
-from chunkwright_store.zarr import Kind, lock_keys, sink_of, source_of
+from chunkwright_store import (
+    LOCKS,
+    FileIO,
+    FilesBatch,
+    Hold,
+    Limits,
+    WriteJob,
+    run_off_loop,
+    write_async,
+    write_hop,
+    write_sync,
+)
+from chunkwright_store.zarr import Kind, local_root, lock_keys, sink_of, source_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
@@ -84,8 +94,8 @@ class _Write:
     ) -> None:
         self._readies, self._limits = readies, limits
         self._entries, self.source = write_entries(groups, value, drop_axes)
-        parts = zip(groups, map(prepared_chain, readies), self._entries, strict=True)
-        self.jobs = [_write_job(group, chain, entries, kind, limits) for group, chain, entries in parts]
+        parts = zip(groups, readies, self._entries, strict=True)
+        self.jobs = [_write_job(group, ready, entries, kind, limits) for group, ready, entries in parts]
 
     @property
     def is_small(self) -> bool:
@@ -104,17 +114,26 @@ class _Write:
         return True
 
 
-def _write_job(group: Group, chain: PreparedChain, entries: Entries, kind: Kind, limits: Limits) -> WriteJob:
+def _write_job(group: Group, ready: Ready, entries: Entries, kind: Kind, limits: Limits) -> WriteJob:
+    chain = prepared_chain(ready)
     setters, spec = [row[0] for row in group.rows], group.spec
     complete = np.fromiter((row[4] for row in group.rows), bool, len(group.rows))
+    batch = _files(ready.file_io, setters, limits) if kind == "local" and ready.file_io is not None else None
     return WriteJob(
         plan=chain.plan_write(entries, complete=complete, keep_empty=spec.config.write_empty_chunks),
-        sources=[source_of(setter, kind, spec.prototype, limits) for setter in setters],
-        sinks=[sink_of(setter, kind, spec.prototype) for setter in setters],
+        sources=[] if batch else [source_of(setter, kind, spec.prototype, limits) for setter in setters],
+        sinks=[] if batch else [sink_of(setter, kind, spec.prototype) for setter in setters],
+        batch=batch,
         keys=Keys(setters),
         lock_keys=lock_keys(setters),
         whole_nbytes=whole_nbytes(chain),
     )
+
+
+def _files(file_io: FileIO, setters: Sequence[Any], limits: Limits) -> FilesBatch | None:
+    """What the backend reads and writes by itself; None when the files are not all of one store."""
+    root = local_root(setters, writable=True)
+    return None if root is None else FilesBatch(file_io, root, Keys(setters), limits.max_workers)
 
 
 def locks_of(batch: Sequence[Row]) -> Hold:

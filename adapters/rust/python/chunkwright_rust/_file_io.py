@@ -1,0 +1,243 @@
+"""Chunks that are files of the local file system: read and decoded by the same native task, written side by side.
+
+Chunks without shards are files that are opened, read whole, decoded and closed one by one. Everything else is opened
+first, a window of files at a time: sizes are known then, the index of a shard and its inner chunks come from one
+version of the file, and inner chunks are read where they lie, neighbours together. Nobody looks at encoded bytes in
+Python, except at shard indexes. What the chain cannot decode straight into the caller's array takes the way through
+arrays, with bytes that are read natively all the same.
+
+Keys are text and stay below the root; a directory, or nothing, in the place of a file is a missing chunk. Errors of
+the system are ``OSError`` with the path.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Buffer, Sequence
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkwright.buffers import MISSING, Buffers
+from chunkwright.entries import Entries
+from chunkwright.execute import positions
+from chunkwright.ports import Run
+from chunkwright.prepared import PreparedChain
+from chunkwright_rust import _native
+from chunkwright_rust._runs import FixedRun
+
+__all__ = ("LocalFiles",)
+
+MAX_OPEN = 128
+"""Files that one call holds open at a time."""
+
+WINDOW_NBYTES = 64 << 20
+"""Decoded bytes of chunks between two looks at whether to stop, about."""
+
+type Root = str | os.PathLike[str]
+
+
+class _Stop(Protocol):
+    def __bool__(self) -> bool: ...
+
+
+@attrs.frozen
+class LocalFiles:
+    """Reads and writes chunks below a root folder, in Rust and without the GIL.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from chunkwright import CodecChain
+    >>> from chunkwright_rust import RustBackend
+    >>> chain = CodecChain.from_json(["bytes"]).bind("uint8", 0)
+    >>> prepared, files = chain.prepare((2,), backends=[RustBackend()]), RustBackend.file_io
+    >>> root = tempfile.mkdtemp()
+    >>> files.write(root, ["c/0"], [bytes([7, 8])])
+    >>> out = np.ones(4, "u1")
+    >>> edges = np.array([[0], [2]])
+    >>> entries = Entries.boxes(chunk=np.arange(2), start=edges * 0, count=edges * 0 + 2, out_start=edges)
+    >>> files.read_into(prepared, root, ["c/0", "c/1"], entries, out).tolist(), out.tolist()
+    ([True, False], [7, 8, 0, 0])
+    """
+
+    def serves(self, prepared: PreparedChain) -> bool:
+        """Say whether this is the way to read chunks of a chain.
+
+        Parameters
+        ----------
+        prepared
+            The prepared chain.
+
+        Returns
+        -------
+        bool
+            Whether every codec is run in Rust.
+        """
+        return all(run.backend in ("rust", "core") for run in prepared.explain().runs)
+
+    def read_into(
+        self,
+        prepared: PreparedChain,
+        root: Root,
+        keys: Sequence[str],
+        entries: Entries,
+        out: NDArray[Any],
+        *,
+        max_workers: int | None = None,
+        stop: _Stop | None = None,
+    ) -> NDArray[np.bool_]:
+        """Read parts of chunks into an array.
+
+        Parameters
+        ----------
+        prepared
+            The chain of the chunks.
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk is.
+        entries
+            Selections of the chunks, numbered as the keys are.
+        out
+            The caller's array.
+        max_workers
+            Limit of threads that compute.
+        stop
+            Looked at now and then; when it is true, the rest of ``out`` stays as it is.
+
+        Returns
+        -------
+        NDArray
+            bool, one per key: whether the chunk was there.
+
+        Raises
+        ------
+        CorruptChunkError
+            When bytes do not decode; ``position`` is the number of the key.
+        OSError
+            When a file cannot be read.
+        ValueError
+            When a key leads out of the root.
+        """
+        entries = _ordered(entries)
+        plain = _is_plain(prepared, out.dtype)
+        window = _window(prepared, plain)
+        present = np.ones(len(keys), bool)
+        for first in range(0, len(keys), window):
+            if stop:
+                break
+            last = min(first + window, len(keys))
+            files = _native.Files(root, keys[first:last])
+            part = entries if last - first == len(keys) else _part(entries, first, last)
+            try:
+                with positions(range(first, last)):
+                    rows = _whole(files) if plain else _opened(files)
+                    prepared.decode_many_into(rows, part, out, max_workers=max_workers)
+                present[first:last] = np.logical_not(files.missing())
+            finally:
+                files.close()
+        return present
+
+    def load(self, root: Root, keys: Sequence[str]) -> list[Buffer | None]:
+        """Read whole chunks.
+
+        Parameters
+        ----------
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk is.
+
+        Returns
+        -------
+        list of Buffer or None
+            One per key; None when the chunk is missing.
+
+        Raises
+        ------
+        OSError
+            When a file cannot be read.
+        ValueError
+            When a key leads out of the root.
+        """
+        files = _native.Files(root, keys)
+        rows = _whole(files)
+        return files.load(rows.source, rows.offset, rows.length)
+
+    def write(
+        self, root: Root, keys: Sequence[str], contents: Sequence[Buffer | None], *, max_workers: int | None = None
+    ) -> None:
+        """Replace chunks, each entirely or not at all.
+
+        Nothing is flushed to the device. Where the file system can, an old file changes names with the new one and
+        is then removed, so that replacing many small files does not wait for the device; after a power cut a
+        chunk may be missing, old or incomplete.
+
+        Parameters
+        ----------
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk goes; folders are made.
+        contents
+            One per key; None removes the chunk, which may be missing.
+        max_workers
+            Limit of threads.
+
+        Raises
+        ------
+        OSError
+            When a file cannot be written. It is as it was; others may have been written.
+        ValueError
+            When a key leads out of the root.
+        """
+        _native.Files(root, keys).write(contents, max_workers)
+
+
+def _ordered(entries: Entries) -> Entries:
+    """Entries that select anything, ordered by chunk."""
+    some = (entries.count > 0).all(axis=1)
+    if not some.all():
+        entries = entries.take(np.flatnonzero(some))
+    if len(entries) > 1 and (entries.chunk[1:] < entries.chunk[:-1]).any():
+        entries = entries.take(np.argsort(entries.chunk, kind="stable"))
+    return entries
+
+
+def _part(entries: Entries, first: int, last: int) -> Entries:
+    """Entries of some chunks, numbered from 0."""
+    begin, end = np.searchsorted(entries.chunk, (first, last)).tolist()
+    rows = np.arange(begin, end)
+    return entries.take(rows).with_chunk(entries.chunk[begin:end] - first)
+
+
+def _is_plain(prepared: PreparedChain, dtype: np.dtype[Any]) -> bool:
+    """Whether files go straight into the caller's array, so that nobody else has to know their sizes."""
+    if prepared.shard is not None or len(prepared.runs) != 1:
+        return False
+    run = prepared.runs[0]
+    return isinstance(run, Run) and isinstance(run.compiled, FixedRun) and run.compiled.takes(dtype)
+
+
+def _window(prepared: PreparedChain, plain: bool) -> int:
+    """How many files one call is about."""
+    nbytes = prepared.spec.elements * (prepared.spec.dtype.itemsize or 32)
+    window = WINDOW_NBYTES // max(nbytes, 1)
+    if not plain:
+        window = min(4 * window, MAX_OPEN, _native.descriptors() // 4)
+    return max(window, 1)
+
+
+def _whole(files: _native.Files) -> Buffers:
+    """All bytes of files that nobody has looked at: a length of -1 is up to the end."""
+    count = len(files)
+    return Buffers(files, np.arange(count), np.zeros(count, np.int64), np.full(count, -1))
+
+
+def _opened(files: _native.Files) -> Buffers:
+    """All bytes of files, which are open from now on."""
+    size = np.array(files.open(), np.int64)
+    return Buffers(files, np.arange(len(files)), np.where(size < 0, MISSING, 0), np.maximum(size, 0))

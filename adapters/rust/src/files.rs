@@ -1,0 +1,311 @@
+//! Files of the local file system below one root, named by keys.
+//!
+//! A file is either held open, so that all that is read comes from one version of it, or opened for one read and closed
+//! again. What leads nowhere, a directory, or a file where a directory should be, is missing. Keys are checked when the
+//! files are named: none leads out of the root, whatever the metadata says that it was made from.
+//!
+//! The call that reads chunks decodes them too ([`crate::read_stored`]); writing is in [`crate::files_write`].
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::batch::{Results, each_stored};
+use crate::buffers::{Array, Bytes, Column};
+use crate::errors::{Fault, Kind, Outcome};
+use crate::program::{Columns, Program, PyEntries, encoded};
+use crate::read::Reading;
+use crate::read_stored::{Rows, Storage};
+use crate::worker::Memory;
+
+/// One file.
+#[derive(Default)]
+struct Held {
+    file: Mutex<Option<Arc<File>>>,
+    missing: AtomicBool,
+}
+
+/// Files below a root.
+#[pyclass(frozen, module = "chunkwright_rust._native")]
+pub struct Files {
+    root: PathBuf,
+    keys: Vec<String>,
+    held: Vec<Held>,
+}
+
+/// Columns of ranges as Python gives them: file, offset, length.
+type PyRanges<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+#[pymethods]
+impl Files {
+    #[new]
+    fn new(root: PathBuf, keys: Vec<String>) -> PyResult<Self> {
+        for key in &keys {
+            if !stays_inside(key) {
+                return Err(PyValueError::new_err(format!("key {key:?} leads out of the store")));
+            }
+        }
+        let held = keys.iter().map(|_| Held::default()).collect();
+        Ok(Self { root, keys, held })
+    }
+
+    fn __len__(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Open all files, and return their sizes, -1 for those that are missing.
+    fn open(&self, py: Python<'_>) -> PyResult<Vec<i64>> {
+        py.detach(|| self.open_all()).map_err(|fault| fault.into_error(py))
+    }
+
+    /// Tell which files were found to be missing.
+    fn missing(&self) -> Vec<bool> {
+        self.held.iter().map(|held| held.missing.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Close what is open.
+    fn close(&self) {
+        for held in &self.held {
+            held.lock().take();
+        }
+    }
+
+    /// Read ranges; None for those of missing files.
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands them over by value")]
+    fn load<'py>(
+        &self,
+        py: Python<'py>,
+        source: Bound<'py, PyAny>,
+        offset: Bound<'py, PyAny>,
+        length: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let columns = Ranges::get(&(source, offset, length))?;
+        let made = py.detach(|| self.load_all(&columns.rows(self)));
+        encoded(py, made)
+    }
+
+    /// Read and decode chunks, and put the entries' elements into an array.
+    #[allow(clippy::too_many_arguments, reason = "Python hands over columns, not objects")]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands them over by value")]
+    #[pyo3(signature = (program, ranges, entries, out, unit, fill, max_workers))]
+    fn decode_into(
+        &self,
+        py: Python<'_>,
+        program: &Program,
+        ranges: PyRanges<'_>,
+        entries: PyEntries<'_>,
+        out: &Bound<'_, PyAny>,
+        unit: usize,
+        fill: Vec<u8>,
+        max_workers: Option<usize>,
+    ) -> PyResult<()> {
+        let element = program.element(py, unit)?;
+        if fill.len() != element.size {
+            return Err(Fault::new(Kind::Configuration, "the fill value has the wrong size").into_error(py));
+        }
+        let (ranges, columns) = (Ranges::get(&ranges)?, Columns::get(&entries)?);
+        let out = Array::get(out, columns.out_ndim(), element.size, true)?;
+        py.detach(|| {
+            let entries = columns.entries();
+            program.check(&entries)?;
+            let reading = Reading { chunk: program.chunk(), entries: &entries, out: &out, element, fill: &fill };
+            reading.run_stored(&ranges.rows(self), max_workers)
+        })
+        .map_err(|fault| fault.into_error(py))
+    }
+
+    /// Replace files, each entirely or not at all; None removes one.
+    #[pyo3(signature = (contents, max_workers))]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands it over by value")]
+    fn write(
+        &self,
+        py: Python<'_>,
+        contents: Vec<Option<Bound<'_, PyAny>>>,
+        max_workers: Option<usize>,
+    ) -> PyResult<()> {
+        if contents.len() != self.keys.len() {
+            return Err(PyValueError::new_err("one content per file is needed"));
+        }
+        let contents: Vec<Option<Bytes>> =
+            contents.iter().map(|bytes| bytes.as_ref().map(Bytes::get).transpose()).collect::<PyResult<_>>()?;
+        py.detach(|| self.write_all(&contents, max_workers)).map_err(|fault| fault.into_error(py))
+    }
+}
+
+impl Files {
+    /// The path of a file.
+    #[must_use]
+    pub fn path(&self, number: usize) -> PathBuf {
+        self.root.join(&self.keys[number])
+    }
+
+    fn open_all(&self) -> Outcome<Vec<i64>> {
+        let sizes: Vec<Mutex<i64>> = self.keys.iter().map(|_| Mutex::new(-1)).collect();
+        each_stored(self.keys.len(), 1, None, |number, _, pace| {
+            let found = pace.request(|| (0, self.find(number)))?;
+            if let Some((file, size)) = found {
+                *self.held[number].lock() = Some(Arc::new(file));
+                *sizes[number].lock().unwrap_or_else(PoisonError::into_inner) = i64::try_from(size).unwrap_or(i64::MAX);
+            }
+            Ok(())
+        })?;
+        Ok(sizes.into_iter().map(|size| size.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())
+    }
+
+    /// Open a file, and say how large it is.
+    fn find(&self, number: usize) -> Outcome<Option<(File, usize)>> {
+        let path = self.path(number);
+        let found = open(&path).map_err(|error| Fault::system(&error, &path))?;
+        if found.is_none() {
+            self.held[number].missing.store(true, Ordering::Relaxed);
+        }
+        Ok(found)
+    }
+
+    fn load_all(&self, rows: &Rows<'_>) -> Outcome<Vec<Option<Vec<u8>>>> {
+        rows.check()?;
+        let count = rows.offset.len();
+        let results = Results::new(count);
+        let bytes = rows.length.iter().map(|length| usize::try_from(*length).unwrap_or(1 << 20)).sum::<usize>();
+        each_stored(count, bytes / count.max(1) / 4, None, |number, _, pace| {
+            let Some((source, offset, length)) = rows.row(number)? else {
+                return Ok(());
+            };
+            let mut memory = Memory::default();
+            let read = pace.request(|| {
+                let read = self.read(source, offset, length, &mut memory);
+                (read.as_ref().ok().copied().flatten().unwrap_or(0), read)
+            })?;
+            if let Some(size) = read {
+                results.set(number, memory.into_bytes(size));
+            }
+            Ok(())
+        })?;
+        Ok(results.into_inner())
+    }
+}
+
+impl Storage for Files {
+    fn read(&self, source: usize, offset: usize, length: Option<usize>, into: &mut Memory) -> Outcome<Option<usize>> {
+        let held = self.held.get(source).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))?;
+        let kept = held.lock().clone();
+        let system = |error: io::Error| Fault::system(&error, &self.path(source));
+        let read = match (kept, length) {
+            (Some(file), Some(length)) => read_at(&file, offset, into.room(length)?).map_err(system)?,
+            (kept, length) => {
+                let (file, size) = match kept {
+                    Some(file) => {
+                        let size = size_of(&file).map_err(system)?;
+                        (file, size)
+                    }
+                    None => match self.find(source)? {
+                        Some((file, size)) => (Arc::new(file), size),
+                        None => return Ok(None),
+                    },
+                };
+                let there = size.saturating_sub(offset);
+                let wanted = length.map_or(there, |length| length.min(there));
+                read_at(&file, offset, into.room(wanted)?).map_err(system)?
+            }
+        };
+        match length {
+            Some(length) if read < length => {
+                Err(Fault::length("the file is shorter than when it was looked at", length, read))
+            }
+            _ => Ok(Some(read)),
+        }
+    }
+}
+
+impl Held {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<File>>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Borrowed columns of ranges.
+struct Ranges([Column; 3]);
+
+impl Ranges {
+    fn get((source, offset, length): &PyRanges<'_>) -> PyResult<Self> {
+        Ok(Self([Column::get(source)?, Column::get(offset)?, Column::get(length)?]))
+    }
+
+    fn rows<'a>(&'a self, storage: &'a dyn Storage) -> Rows<'a> {
+        let [source, offset, length] = self.0.each_ref().map(Column::as_slice);
+        Rows { storage, source, offset, length }
+    }
+}
+
+/// Whether a key leads to something below the root, judged by its text alone.
+fn stays_inside(key: &str) -> bool {
+    !key.starts_with('/') && !key.contains('\0') && key.split('/').all(|part| part != "..")
+}
+
+/// Open a file, and say how large it is; None when it is missing.
+fn open(path: &Path) -> io::Result<Option<(File, usize)>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let status = file.metadata()?;
+    if status.is_dir() {
+        return Ok(None);
+    }
+    Ok(Some((file, usize::try_from(status.len()).unwrap_or(usize::MAX))))
+}
+
+fn size_of(file: &File) -> io::Result<usize> {
+    Ok(usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX))
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
+}
+
+/// Read until memory is full or the file ends.
+fn read_at(file: &File, offset: usize, into: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        match file.read_at(&mut into[done..], (offset + done) as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Files that this process may have open at a time.
+#[must_use]
+pub fn descriptors() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is ours, and is filled or left alone.
+    #[allow(unsafe_code)]
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    if result == 0 { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { 256 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stays_inside;
+
+    #[test]
+    fn keys_stay_below_the_root() {
+        for key in ["c/0", "", "a/..b/c", "./c"] {
+            assert!(stays_inside(key), "{key}");
+        }
+        for key in ["..", "a/../../b", "/etc/passwd", "a\0b", "a/.."] {
+            assert!(!stays_inside(key), "{key}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Decode chunks that are still where they are stored: read and decoded by the same thread, without a copy between.
+//!
+//! Chunks that lie close together in one place are read with one request, in the order in which they lie there. A
+//! request is small enough for its bytes to be in the processor's caches still when they are decoded, and for all
+//! threads to have some.
+
+use std::ops::Range;
+
+use crate::batch::each_stored;
+use crate::errors::{Fault, Kind, Outcome};
+use crate::pace::Pace;
+use crate::pool;
+use crate::read::{Reading, groups};
+use crate::worker::{Memory, Worker};
+
+/// Bytes between two chunks that are read for nothing rather than with another request.
+const MAX_GAP: usize = 16 << 10;
+
+/// Encoded and decoded bytes of the chunks of one request, about.
+const MAX_REQUEST: usize = 256 << 10;
+
+/// The least decoded bytes of a request that are worth another one.
+const MIN_REQUEST: usize = 32 << 10;
+
+/// Somewhere that bytes can be read from by many threads at once.
+pub trait Storage: Sync {
+    /// Read bytes into memory, all from `offset` on when no length is given. None when there is nothing at all.
+    ///
+    /// # Errors
+    /// When storage fails, or has fewer bytes than the length that is given.
+    fn read(&self, source: usize, offset: usize, length: Option<usize>, into: &mut Memory) -> Outcome<Option<usize>>;
+}
+
+/// Encoded chunks in storage.
+pub struct Rows<'a> {
+    /// Where they are.
+    pub storage: &'a dyn Storage,
+    /// Which object of the storage.
+    pub source: &'a [i64],
+    /// First byte of each row, negative for missing chunks.
+    pub offset: &'a [i64],
+    /// Bytes of each row, negative for all that there are.
+    pub length: &'a [i64],
+}
+
+/// A chunk to be read: rows of its entries, and where its bytes are.
+struct Item {
+    rows: Range<usize>,
+    source: usize,
+    offset: usize,
+    length: Option<usize>,
+}
+
+/// Items that are read together, and the bytes to read.
+struct Request {
+    items: Range<usize>,
+    begin: usize,
+    end: Option<usize>,
+}
+
+impl Rows<'_> {
+    /// Where the bytes of a row are: source, offset, and length unless all bytes are wanted. None for a missing chunk.
+    ///
+    /// # Errors
+    /// When the numbers make no sense.
+    pub fn row(&self, row: usize) -> Outcome<Option<(usize, usize, Option<usize>)>> {
+        let Ok(offset) = usize::try_from(self.offset[row]) else {
+            return Ok(None);
+        };
+        let source = usize::try_from(self.source[row]).map_err(|_| Fault::new(Kind::Plan, "a negative source"))?;
+        Ok(Some((source, offset, usize::try_from(self.length[row]).ok())))
+    }
+
+    /// Check that the columns belong together.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub fn check(&self) -> Outcome<()> {
+        if self.source.len() == self.offset.len() && self.length.len() == self.offset.len() {
+            return Ok(());
+        }
+        Err(Fault::new(Kind::Plan, "columns of buffers do not belong together"))
+    }
+}
+
+impl Reading<'_> {
+    /// Do it all, with encoded chunks that are in storage.
+    ///
+    /// # Errors
+    /// The fault of the first chunk that has one.
+    pub fn run_stored(&self, rows: &Rows<'_>, max_workers: Option<usize>) -> Outcome<()> {
+        rows.check()?;
+        self.entries.check(rows.offset.len())?;
+        let mut items = self.items(rows)?;
+        items.sort_unstable_by_key(|item| (item.source, item.offset));
+        let workers = max_workers.unwrap_or_else(pool::size).max(1);
+        let nbytes = items.len().saturating_mul(self.chunk.nbytes);
+        let share = nbytes / workers.saturating_mul(4);
+        let requests = requests(&items, self.chunk.nbytes, share.clamp(MIN_REQUEST, MAX_REQUEST));
+        let bytes = nbytes / requests.len().max(1);
+        each_stored(requests.len(), bytes, max_workers, |number, worker, pace| {
+            let request = &requests[number];
+            let mut memory = std::mem::take(&mut worker.input);
+            let result = self.request(rows.storage, request, &items[request.items.clone()], &mut memory, worker, pace);
+            worker.input = memory;
+            result
+        })
+    }
+
+    /// All chunks that have bytes; those that are known to be missing are settled at once.
+    fn items(&self, rows: &Rows<'_>) -> Outcome<Vec<Item>> {
+        let groups = groups(self.entries.chunk);
+        let mut items = Vec::with_capacity(groups.len());
+        let mut missing = Vec::new();
+        for group in groups {
+            match rows.row(self.chunk_of(&group))? {
+                Some((source, offset, length)) => items.push(Item { rows: group, source, offset, length }),
+                None => missing.push(group),
+            }
+        }
+        if !missing.is_empty() {
+            Worker::lend(|worker| missing.into_iter().try_for_each(|group| self.one(None, group, worker)))?;
+        }
+        Ok(items)
+    }
+
+    fn request(
+        &self,
+        storage: &dyn Storage,
+        request: &Request,
+        items: &[Item],
+        memory: &mut Memory,
+        worker: &mut Worker,
+        pace: &Pace,
+    ) -> Outcome<()> {
+        let first = self.chunk_of(&items[0].rows);
+        let length = request.end.map(|end| end - request.begin);
+        let read = pace.request(|| {
+            let read = storage.read(items[0].source, request.begin, length, memory);
+            (read.as_ref().ok().copied().flatten().unwrap_or(0), read)
+        });
+        let read = read.map_err(|fault| fault.at(first))?;
+        let _permit = pace.permit();
+        for item in items {
+            let begin = item.offset - request.begin;
+            let data = read.map(|size| &memory.filled(size)[begin..item.length.map_or(size, |length| begin + length)]);
+            self.one(data, item.rows.clone(), worker).map_err(|fault| fault.at(self.chunk_of(&item.rows)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Put neighbours together.
+fn requests(items: &[Item], nbytes: usize, most: usize) -> Vec<Request> {
+    let mut requests: Vec<Request> = Vec::new();
+    for (number, item) in items.iter().enumerate() {
+        let end = item.length.and_then(|length| item.offset.checked_add(length));
+        if let Some(last) = requests.last_mut()
+            && let (Some(stop), Some(end)) = (last.end, end)
+            && items[last.items.start].source == item.source
+            && item.offset <= stop.saturating_add(MAX_GAP)
+            && end.saturating_sub(last.begin) <= MAX_REQUEST
+            && (last.items.len() + 1).saturating_mul(nbytes) <= most
+        {
+            last.items.end = number + 1;
+            last.end = Some(stop.max(end));
+        } else {
+            requests.push(Request { items: number..number + 1, begin: item.offset, end });
+        }
+    }
+    requests
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Item, requests};
+
+    fn item(source: usize, offset: usize, length: Option<usize>) -> Item {
+        Item { rows: 0..1, source, offset, length }
+    }
+
+    #[test]
+    fn neighbours_are_read_together() {
+        let items = [item(0, 0, Some(10)), item(0, 12, Some(10)), item(0, 1 << 20, Some(5)), item(1, 0, None)];
+        let made: Vec<_> =
+            requests(&items, 1, 100).into_iter().map(|made| (made.items, made.begin, made.end)).collect();
+        assert_eq!(made, [(0..2, 0, Some(22)), (2..3, 1 << 20, Some((1 << 20) + 5)), (3..4, 0, None)]);
+    }
+
+    #[test]
+    fn requests_are_no_larger_than_allowed() {
+        let items = [item(0, 0, Some(10)), item(0, 10, Some(10)), item(0, 20, Some(10))];
+        assert_eq!(requests(&items, 50, 100).len(), 2);
+    }
+
+    #[test]
+    fn bytes_may_be_shared() {
+        let items = [item(0, 0, Some(10)), item(0, 2, Some(3))];
+        let made = requests(&items, 1, 100);
+        assert_eq!((made.len(), made[0].end), (1, Some(10)));
+    }
+}

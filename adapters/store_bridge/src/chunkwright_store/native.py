@@ -1,0 +1,197 @@
+"""Files that a backend reads and writes by itself, without their bytes passing through Python.
+
+A backend that can do so has an attribute ``file_io``; :func:`file_io_of` finds it. It is used where the bytes are
+known to be plain files below one folder. Reading needs no plan then: the backend finds, reads, decodes and
+places in one go. Writing is planned as ever, and what was encoded is stored a batch at a time by a
+:class:`FilesBatch`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Buffer, Sequence
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkwright.entries import Entries
+from chunkwright.prepared import PreparedChain
+from chunkwright_store.drive_sync import Stop
+
+__all__ = ("FileIO", "FilesBatch", "file_io_of")
+
+
+class FileIO(Protocol):
+    """What a backend offers for files of the local file system."""
+
+    def serves(self, prepared: PreparedChain, /) -> bool:
+        """Say whether this is the way to read chunks of a chain.
+
+        Parameters
+        ----------
+        prepared
+            The prepared chain.
+
+        Returns
+        -------
+        bool
+            False when other backends have a part in it.
+        """
+
+    def read_into(
+        self,
+        prepared: PreparedChain,
+        root: str | os.PathLike[str],
+        keys: Sequence[str],
+        entries: Entries,
+        out: NDArray[Any],
+        /,
+        *,
+        max_workers: int | None = None,
+        stop: Stop | None = None,
+    ) -> NDArray[np.bool_]:
+        """Read parts of chunks into an array.
+
+        Parameters
+        ----------
+        prepared
+            The chain of the chunks.
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk is; none leads out of the root.
+        entries
+            Selections of the chunks, numbered as the keys are.
+        out
+            The caller's array.
+        max_workers
+            Limit of threads that compute.
+        stop
+            Looked at now and then.
+
+        Returns
+        -------
+        NDArray
+            bool, one per key: whether the chunk was there.
+        """
+
+    def load(self, root: str | os.PathLike[str], keys: Sequence[str], /) -> Sequence[Buffer | None]:
+        """Read whole chunks.
+
+        Parameters
+        ----------
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk is; none leads out of the root.
+
+        Returns
+        -------
+        sequence of Buffer or None
+            One per key; None when the chunk is missing.
+        """
+
+    def write(
+        self,
+        root: str | os.PathLike[str],
+        keys: Sequence[str],
+        contents: Sequence[Buffer | None],
+        /,
+        *,
+        max_workers: int | None = None,
+    ) -> None:
+        """Replace chunks, each entirely or not at all.
+
+        Parameters
+        ----------
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk goes.
+        contents
+            One per key; None removes the chunk.
+        max_workers
+            Limit of threads.
+        """
+
+
+def file_io_of(prepared: PreparedChain) -> FileIO | None:
+    """Find what reads and writes files for a chain.
+
+    Parameters
+    ----------
+    prepared
+        The prepared chain.
+
+    Returns
+    -------
+    FileIO or None
+        That of the first backend, if it serves the chain.
+
+    Examples
+    --------
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json(["bytes"]).bind("uint8", 0)
+    >>> file_io_of(chain.prepare((4,), backends=[ReferenceBackend()])) is None
+    True
+    """
+    found: FileIO | None = getattr(prepared.backends[0], "file_io", None) if prepared.backends else None
+    return found if found is not None and found.serves(prepared) else None
+
+
+@attrs.frozen(eq=False)
+class FilesBatch:
+    """All chunks of a write, when they are files that a backend reads and writes.
+
+    Parameters
+    ----------
+    file_io
+        The backend's.
+    root
+        The folder that keys are relative to.
+    keys
+        Key of each chunk.
+    max_workers
+        Limit of threads.
+
+    Examples
+    --------
+    >>> class Printing:
+    ...     def write(self, root, keys, contents, *, max_workers=None):
+    ...         print(root, list(keys), contents)
+    >>> FilesBatch(Printing(), "/data", ["c/0", "c/1"]).store([(1, b"abc")])
+    /data ['c/1'] [b'abc']
+    """
+
+    file_io: FileIO
+    root: str | os.PathLike[str]
+    keys: Sequence[str]
+    max_workers: int | None = None
+
+    def load(self, chunks: Sequence[int], /) -> Sequence[Buffer | None]:
+        """Read whole chunks.
+
+        Parameters
+        ----------
+        chunks
+            Their numbers.
+
+        Returns
+        -------
+        sequence of Buffer or None
+            One per chunk; None when it is missing.
+        """
+        return self.file_io.load(self.root, [self.keys[chunk] for chunk in chunks])
+
+    def store(self, items: Sequence[tuple[int, Buffer | None]], /) -> None:
+        """Store a batch of chunks.
+
+        Parameters
+        ----------
+        items
+            Chunk numbers, each with its bytes, or None when the chunk is to be removed.
+        """
+        keys, contents = [self.keys[chunk] for chunk, _ in items], [content for _, content in items]
+        self.file_io.write(self.root, keys, contents, max_workers=self.max_workers)
