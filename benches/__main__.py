@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         parser.add_argument(f"--{name}", nargs="+", default=[], metavar="TEXT", help=what)
     parser.add_argument("--cpus", type=int, help="use this many CPUs")
-    parser.add_argument("--seconds", type=float, default=6.0, help="time to spend on one cell (6)")
+    parser.add_argument("--seconds", type=float, default=4.0, help="time to spend on one cell (4)")
     parser.add_argument("--memory-gib", type=float, default=4.0, help="size of what the memory suite writes (4)")
     parser.add_argument("--folder", type=Path, help="where local files are made (the system's temporary folder)")
     parser.add_argument("--out", type=Path, default=FOLDER, help="where results and report go (benches/results)")
@@ -107,7 +107,8 @@ def main() -> int:
 
     results = Results.load(chosen.kept) if chosen.kept else _run(chosen)
     if not chosen.kept:
-        results.save(chosen.out / "results.json")
+        for name in ("results", f"history/{results.meta['time'].replace(':', '')}-{results.meta['commit']}"):
+            results.save(chosen.out / f"{name}.json")
     write_report(results, chosen.out, Results.load(chosen.compare) if chosen.compare else None)
     return 1 if results.ours_failed() else 0
 

@@ -25,7 +25,7 @@ class Budget:
     is called until ``sample`` seconds have passed in a turn.
     """
 
-    seconds: float = 6.0
+    seconds: float = 4.0
     least: int = 3
     most: int = 15
     sample: float = 0.005

@@ -37,7 +37,7 @@ class Options:
     """What the command line chose; an empty tuple means everything."""
 
     quick: bool = False
-    seconds: float = 6.0
+    seconds: float = 4.0
     memory_gib: float = 4.0
     suites: tuple[str, ...] = ()
     data: tuple[str, ...] = ()

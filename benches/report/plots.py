@@ -160,7 +160,7 @@ def _bars(cells: dict[Cell, dict[str, Row]], what: str) -> Figure:
     for axis, (cell, rows) in zip(axes.flat, cells.items(), strict=True):
         values = [row.seconds if what == "seconds" else row.extra["anon"] / row.extra["unit"] for row in rows.values()]
         bars = axis.barh(list(rows), values, color=[_colour(name) for name in rows])
-        axis.bar_label(bars, fmt="%.2f", fontsize=8, padding=3)
+        axis.bar_label(bars, fmt="%.3g", fontsize=8, padding=3)
         axis.margins(x=0.1)
         axis.invert_yaxis()
         axis.set_title(f"{cell.data}, {cell.layout}, {cell.operation}{' (s)' if what == 'seconds' else ''}", fontsize=9)

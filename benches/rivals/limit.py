@@ -35,10 +35,13 @@ __all__ = ("Limit",)
 
 
 class Crew:
-    """Threads, the caller's among them, that share out tasks one at a time."""
+    """Threads, the caller's among them, that share out tasks one at a time.
 
-    def __init__(self) -> None:
-        self.others = len(os.sched_getaffinity(0)) - 1
+    Those that replace files are twice as many as there are CPUs, because renaming waits for the disk.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.others = threads - 1
         self.pool = ThreadPoolExecutor(max(self.others, 1))
 
     def run(self, tasks: Sequence[Callable[[], None]]) -> None:
@@ -64,12 +67,15 @@ class LimitArray(Opened):
     """An array all of whose operations are planned when they are first carried out."""
 
     def __init__(self, place: Place, form: StoredFormat) -> None:
-        self.place, self.form, self.crew = place, form, Crew()
+        cpus = len(os.sched_getaffinity(0))
+        self.place, self.form = place, form
+        self.readers, self.writers = Crew(cpus), Crew(2 * cpus if isinstance(place, LocalPlace) else cpus)
         self.reads: dict[tuple[Call, ...], ReadPlan] = {}
         self.writes: dict[Call, WritePlan] = {}
 
     def close(self) -> None:
-        self.crew.pool.shutdown()
+        self.readers.pool.shutdown()
+        self.writers.pool.shutdown()
 
     def read(self, call: Call) -> NDArray[Any]:
         return self.read_many([call])[0]
@@ -78,12 +84,12 @@ class LimitArray(Opened):
         key = tuple(calls)
         if key not in self.reads:
             self.reads[key] = ReadPlan(self.place, self.form, calls)
-        return self.reads[key].run(self.crew.run)
+        return self.reads[key].run(self.readers.run)
 
     def write(self, call: Call, values: NDArray[Any]) -> None:
         if call not in self.writes:
             self.writes[call] = WritePlan(self.place, self.form, call)
-        self.writes[call].run(values, self.crew.run)
+        self.writes[call].run(values, self.writers.run)
 
 
 class Limit(Contender):

@@ -53,6 +53,14 @@ class Layout:
         return alone or not self._is_sharded or not self.options["config"]["write_empty_chunks"]
 
     @property
+    def is_compressed(self) -> bool:
+        """Whether a compressor makes the bytes; libraries and versions of one differ in them."""
+        names = ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd")
+        return self.options.get("compressors", "auto") == "auto" or any(
+            name in repr(self.options).lower() for name in names
+        )
+
+    @property
     def _is_sharded(self) -> bool:
         return isinstance(self.options.get("serializer"), ShardingCodec)
 

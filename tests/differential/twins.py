@@ -72,7 +72,9 @@ class Twins:
                 assert_same(open_array(store, mode="r")[...], self.reference, f"stored by the other, read by {chosen}")
         ours, zarrs_own = map(_objects, self.stores)
         assert sorted(ours) == sorted(zarrs_own)
-        if self.layout.stores_what_zarr_stores:
+        # The Rust backend has compressors of its own: same content, other bytes.
+        same_library = self.pipelines[0].backend != "rust" or not self.layout.is_compressed
+        if self.layout.stores_what_zarr_stores and same_library:
             assert [key for key in ours if ours[key] != zarrs_own[key]] == []
 
 

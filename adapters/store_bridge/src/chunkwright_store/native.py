@@ -9,7 +9,7 @@ places in one go. Writing is planned as ever, and what was encoded is stored a b
 from __future__ import annotations
 
 import os
-from collections.abc import Buffer, Sequence
+from collections.abc import Buffer, Iterable, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -20,7 +20,7 @@ from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
 from chunkwright_store.drive_sync import Stop
 
-__all__ = ("FileIO", "FilesBatch", "file_io_of")
+__all__ = ("FileIO", "FilesBatch", "file_io_of", "local_root", "opened")
 
 
 class FileIO(Protocol):
@@ -195,3 +195,57 @@ class FilesBatch:
         """
         keys, contents = [self.keys[chunk] for chunk, _ in items], [content for _, content in items]
         self.file_io.write(self.root, keys, contents, max_workers=self.max_workers)
+
+
+def local_root(getters: Iterable[Any], *, writable: bool = False) -> str | None:
+    """Return the folder that the keys of a call are relative to, after the store's own checks.
+
+    Parameters
+    ----------
+    getters
+        zarr's byte getters or setters of one call, of kind ``local``.
+    writable
+        Whether they are written to.
+
+    Returns
+    -------
+    str or None
+        None when they are not all of one store.
+
+    Raises
+    ------
+    ValueError
+        When the store is read-only and must not be.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from zarr.storage import LocalStore, StorePath
+    >>> folder = tempfile.mkdtemp()
+    >>> local_root([StorePath(LocalStore(folder), "c/0")]) == folder
+    True
+    """
+    store: Any = None
+    for getter in getters:
+        if store is not None and getter.store is not store:
+            return None
+        store = getter.store
+    if store is None:
+        return None
+    opened(store)
+    if writable:
+        store._check_writable()
+    return str(store.root)
+
+
+def opened(store: Any) -> None:
+    """Open a local store of zarr's by its own rules, which make or require the root.
+
+    Parameters
+    ----------
+    store
+        The store.
+    """
+    if not getattr(store, "_is_open", False):
+        # The root itself is no chunk.
+        store.get_sync("")

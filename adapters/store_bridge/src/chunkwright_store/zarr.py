@@ -39,6 +39,7 @@ from chunkwright_store._groups import raise_unless_missing
 from chunkwright_store._identity import weak_identity
 from chunkwright_store.files import FileSource
 from chunkwright_store.jobs import Limits
+from chunkwright_store.native import opened
 from chunkwright_store.sources import ByteRange, ByteSuffix, closing, cut
 
 __all__ = (
@@ -46,7 +47,6 @@ __all__ = (
     "classify",
     "is_cpu",
     "key_of",
-    "local_root",
     "lock_keys",
     "sink_of",
     "source_of",
@@ -261,59 +261,10 @@ def _local_paths(getters: Iterable[ByteGetter]) -> Iterator[str]:
         if getter.store is not store:
             store = getter.store
             root = os.fspath(store.root)
-            _open(store)
+            opened(store)
         if ".." in getter.path.split("/"):
             raise ValueError(f"key {getter.path!r} leads out of the store")
         yield os.path.join(root, getter.path)
-
-
-def local_root(getters: Iterable[ByteGetter], *, writable: bool = False) -> str | None:
-    """Return the folder that the keys of a call are relative to, after the store's own checks.
-
-    Parameters
-    ----------
-    getters
-        Byte getters or setters of one call, of kind ``local``.
-    writable
-        Whether they are written to.
-
-    Returns
-    -------
-    str or None
-        None when they are not all of one store.
-
-    Raises
-    ------
-    ValueError
-        When the store is read-only and must not be.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> local_root([StorePath(LocalStore(folder), "c/0")]) == folder
-    True
-    """
-    store: LocalStore | None = None
-    for getter in getters:
-        assert isinstance(getter, StorePath)
-        assert isinstance(getter.store, LocalStore)
-        if store is not None and getter.store is not store:
-            return None
-        store = getter.store
-    if store is None:
-        return None
-    _open(store)
-    if writable:
-        store._check_writable()
-    return os.fspath(store.root)
-
-
-def _open(store: LocalStore) -> None:
-    """Open a store by its own rules, which make or require the root."""
-    if not getattr(store, "_is_open", False):
-        # The root itself is no chunk.
-        store.get_sync("")
 
 
 def _numpy(buffer: ZarrBuffer | None) -> Buffer | None:

@@ -22,7 +22,8 @@ from chunkwright.errors import CodecError
 from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
-from chunkwright_store.zarr import Kind, key_of, local_root, source_of
+from chunkwright_store.native import local_root
+from chunkwright_store.zarr import Kind, key_of, source_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,

@@ -27,7 +27,8 @@ from chunkwright_store import (
     write_hop,
     write_sync,
 )
-from chunkwright_store.zarr import Kind, local_root, lock_keys, sink_of, source_of
+from chunkwright_store.native import local_root
+from chunkwright_store.zarr import Kind, lock_keys, sink_of, source_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
