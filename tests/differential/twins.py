@@ -102,7 +102,8 @@ def draw_value(data: st.DataObject, pair: Twins, shape: tuple[int, ...], *, swap
     kind = data.draw(st.sampled_from(kinds), label="value")
     if kind == "fill":
         return pair.fill_value
-    if kind == "scalar":
+    # zarr takes an array without dimensions for the object itself.
+    if kind == "scalar" or (shape == () and dtype.numpy.kind == "O"):
         return dtype.scalar(random)
     if kind == "strided":
         larger = dtype.values(random, tuple(2 * extent for extent in reversed(shape)))
