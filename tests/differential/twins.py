@@ -102,8 +102,7 @@ def draw_value(data: st.DataObject, pair: Twins, shape: tuple[int, ...], *, swap
     kind = data.draw(st.sampled_from(kinds), label="value")
     if kind == "fill":
         return pair.fill_value
-    # zarr takes an array without dimensions for the object itself.
-    if kind == "scalar" or (shape == () and dtype.numpy.kind == "O"):
+    if kind == "scalar":
         return dtype.scalar(random)
     if kind == "strided":
         larger = dtype.values(random, tuple(2 * extent for extent in reversed(shape)))
