@@ -10,8 +10,8 @@ it is timed. From the ground up:
     Where the objects of an array are: local files, memory, obstore, fsspec, zip, a store with latency.
 ``rivals``
     Who competes, each behind the same small interface.
-``measure``, ``results``
-    How times are taken and kept.
+``measure``, ``trial``, ``results``
+    How times are taken, compared and kept.
 ``suites``
     Which cells are run: the grid, latency, crops, the sweep of inner chunks, memory.
 ``report``

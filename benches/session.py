@@ -7,10 +7,8 @@ failure and left out; a failure of ours makes the run fail, one of a rival is it
 from __future__ import annotations
 
 import os
-import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from operator import itemgetter
 from typing import Any
 
 import attrs
@@ -18,11 +16,11 @@ import numpy as np
 
 from benches.data import DataMissingError, DataSet, make_data
 from benches.layouts import Layout
-from benches.measure import QUICK, Budget, take_turns
+from benches.measure import QUICK, Budget
 from benches.operations import Operation
 from benches.places import Place
 from benches.progress import Progress
-from benches.results import Cell, Results, Row, describe_run
+from benches.results import Cell, Results, describe_run
 from benches.rivals import CannotDoError, Contender, Opened, contenders
 
 __all__ = ("Entrant", "Options", "Session", "WrongError", "assert_equal")
@@ -158,23 +156,6 @@ class Session:
             entrants += found
         return entrants
 
-    def time(
-        self,
-        cell: Cell,
-        actions: dict[str, Callable[[], Any]],
-        *,
-        before: Callable[[], object] = lambda: None,
-        extras: Mapping[str, dict[str, float]] | None = None,
-    ) -> None:
-        """Let contenders take turns, and keep and show their times."""
-        self.progress.now(f"{cell}: timing {len(actions)} contenders")
-        times = take_turns(actions, self.budget, before=before)
-        for name, samples in times.items():
-            self.results.rows.append(Row(cell, name, tuple(samples), (extras or {}).get(name, {})))
-        medians = {name: statistics.median(samples) for name, samples in times.items()}
-        shown = ", ".join(f"{name} {_duration(took)}" for name, took in sorted(medians.items(), key=itemgetter(1)))
-        self.progress.done(f"{cell}: {shown}")
-
 
 def assert_equal(found: Any, expected: Any) -> None:
     """Compare shape, type and bits of numbers, and values of text."""
@@ -187,7 +168,3 @@ def assert_equal(found: Any, expected: Any) -> None:
         same = found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
     if not same:
         raise WrongError("the elements differ")
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"

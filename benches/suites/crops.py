@@ -7,7 +7,7 @@ so does ours, as ``... by calls``, to show what the interface is worth.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from benches.layouts import SHARDED, Layout
 from benches.operations import Call, random_boxes
 from benches.places import stored
 from benches.session import Entrant, Session, assert_equal
+from benches.trial import Trial
 
 __all__ = ("run_crops",)
 
@@ -37,30 +38,27 @@ def _run_layout(session: Session, data: DataSet, layout: Layout) -> None:
     base = stored(layout, data)
     try:
         entrants = session.open(cell, session.contenders(("ours", "pipeline", "rival")), base)
-        actions: dict[str, Callable[[], Any]] = {}
+        trial = Trial(session, cell)
         for entrant in entrants:
-            actions |= _actions(session, cell, entrant, calls, data)
-        session.time(cell, actions)
+            _enter(trial, entrant, calls, data)
+        trial.run()
         for entrant in entrants:
             entrant.opened.close()
     finally:
         base.remove()
 
 
-def _actions(
-    session: Session, cell: Any, entrant: Entrant, calls: tuple[Call, ...], data: DataSet
-) -> dict[str, Callable[[], Any]]:
-    """Return the ways of an entrant to read the boxes, checked."""
+def _enter(trial: Trial, entrant: Entrant, calls: tuple[Call, ...], data: DataSet) -> None:
+    """Enter an entrant with each of its ways to read the boxes."""
     name, opened = entrant.contender.name, entrant.opened
-    ways = {name: opened.read_boxes}
+    check = partial(_check, calls, data)
+    trial.enter(entrant.contender, partial(opened.read_boxes, calls), check)
     if entrant.contender.role == "ours":
-        ways[f"{name}, by calls"] = opened.read_many
-        session.results.contenders[f"{name}, by calls"] = {**session.results.contenders[name], "role": "ours by calls"}
-    actions: dict[str, Callable[[], Any]] = {}
-    for label, read in ways.items():
-        session.progress.now(f"{cell}: checking {label}")
-        with session.guard(cell, entrant.contender):
-            for found, call in zip(read(calls), calls, strict=True):
-                assert_equal(found, call.of(data.values))
-            actions[label] = partial(read, calls)
-    return actions
+        known = trial.session.results.contenders
+        known[f"{name}, by calls"] = {**known[name], "role": "ours by calls"}
+        trial.enter(entrant.contender, partial(opened.read_many, calls), check, name=f"{name}, by calls")
+
+
+def _check(calls: tuple[Call, ...], data: DataSet, found: Sequence[Any]) -> None:
+    for one, call in zip(found, calls, strict=True):
+        assert_equal(one, call.of(data.values))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from benches.data import DataSet
@@ -16,6 +15,7 @@ from benches.operations import Call, Operation, standard_operations
 from benches.places import PLACES, Place, stored
 from benches.results import Cell
 from benches.session import Entrant, Session, assert_equal
+from benches.trial import Trial
 
 __all__ = ("run_grid", "run_volumes")
 
@@ -83,33 +83,28 @@ def _run_store(session: Session, suite: str, data: DataSet, layout: Layout, plac
 def _run_read(
     session: Session, cell: Cell, entrants: list[Entrant], operation: Operation, expected: list[NDArray[Any]]
 ) -> None:
-    actions: dict[str, Callable[[], Any]] = {}
+    trial = Trial(session, cell)
     for entrant in entrants:
-        session.progress.now(f"{cell}: checking {entrant.contender.name}")
-        with session.guard(cell, entrant.contender):
-            found = entrant.opened.read_many(operation.calls)
-            if entrant.contender.role != "nothing":
-                for one, wanted in zip(found, expected, strict=True):
-                    assert_equal(one, wanted)
-            actions[entrant.contender.name] = partial(entrant.opened.read_many, operation.calls)
-    session.time(cell, actions)
+        compared = expected if entrant.contender.role != "nothing" else []
+        action = partial(entrant.opened.read_many, operation.calls)
+        trial.enter(entrant.contender, action, partial(_check_read, compared))
+    trial.run()
+
+
+def _check_read(expected: list[NDArray[Any]], found: list[NDArray[Any]]) -> None:
+    for one, wanted in zip(found, expected, strict=bool(expected)):
+        assert_equal(one, wanted)
 
 
 def _run_write(
     session: Session, cell: Cell, entrants: list[Entrant], operation: Operation, state: NDArray[Any]
 ) -> None:
-    actions: dict[str, Callable[[], Any]] = {}
+    trial = Trial(session, cell)
     for entrant in entrants:
-        session.progress.now(f"{cell}: checking {entrant.contender.name}")
-        with session.guard(cell, entrant.contender):
-            write = partial(_write, entrant, operation)
-            write()
-            if entrant.contender.role != "nothing":
-                assert_equal(_written(entrant, state), state)
-            actions[entrant.contender.name] = write
+        trial.enter(entrant.contender, partial(_write, entrant, operation), partial(_check_write, entrant, state))
     # What one contender leaves to be written to disk must not be charged to the next.
-    flushes = entrants and entrants[0].place.kind != "memory" and not session.options.quick
-    session.time(cell, actions, before=os.sync if flushes else lambda: None)
+    flushes = bool(entrants) and entrants[0].place.kind != "memory"
+    trial.run(before=os.sync if flushes else lambda: None)
 
 
 def _write(entrant: Entrant, operation: Operation) -> None:
@@ -117,8 +112,11 @@ def _write(entrant: Entrant, operation: Operation) -> None:
         entrant.opened.write(call, values)
 
 
-def _written(entrant: Entrant, state: NDArray[Any]) -> NDArray[Any]:
-    """Return what is now stored, read by zarr where it can be."""
+def _check_write(entrant: Entrant, state: NDArray[Any], _: None) -> None:
+    """Compare what is now stored, read by zarr where it can be."""
+    if entrant.contender.role == "nothing":
+        return
     if entrant.opened.in_place:
-        return np.asarray(entrant.place.read_back())
-    return entrant.opened.read(Call.of_everything(state.ndim))
+        assert_equal(entrant.place.read_back(), state)
+    else:
+        assert_equal(entrant.opened.read(Call.of_everything(state.ndim)), state)

@@ -8,18 +8,20 @@ several), and its time for the same on a store in memory.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import zarr
+from numpy.typing import NDArray
 
 from benches.data import DataSet
+from benches.latency import LatencyStore
 from benches.layouts import SHARDED, Layout
 from benches.measure import take_turns
 from benches.operations import Operation, standard_operations
 from benches.places import LatencyPlace, MemoryPlace, stored
 from benches.session import Entrant, Session, assert_equal
+from benches.trial import Trial
 
 __all__ = ("run_latency",)
 
@@ -51,16 +53,13 @@ def _run_layout(session: Session, data: DataSet, layout: Layout, late: LatencyPl
         if operation.writes:
             operation.apply(state)
         near = take_turns({one.contender.name: partial(_do, one, operation) for one in nearby}, session.budget)
-        cell = session.cell("latency", data.name, "latency", layout.name, operation.name)
-        extras: dict[str, dict[str, float]] = {}
-        actions: dict[str, Callable[[], Any]] = {}
+        trial = Trial(session, session.cell("latency", data.name, "latency", layout.name, operation.name))
         for entrant in entrants:
-            name = entrant.contender.name
-            with session.guard(cell, entrant.contender):
-                counted = _counted(entrant, operation, state)
-                extras[name] = {**counted, "memory_seconds": statistics.median(near[name])}
-                actions[name] = partial(_do, entrant, operation)
-        session.time(cell, actions, extras=extras)
+            _store(entrant).forget()
+            in_memory = statistics.median(near[entrant.contender.name])
+            check = partial(_check, entrant, operation, state, in_memory)
+            trial.enter(entrant.contender, partial(_do, entrant, operation), check)
+        trial.run()
     for entrant in (*entrants, *nearby):
         entrant.discard()
 
@@ -79,16 +78,25 @@ def _do(entrant: Entrant, operation: Operation) -> list[Any]:
     return results
 
 
-def _counted(entrant: Entrant, operation: Operation, state: Any) -> dict[str, float]:
-    """Carry an operation out, check it, and return what was counted."""
+def _store(entrant: Entrant) -> LatencyStore:
     assert isinstance(entrant.place, LatencyPlace)
-    store = entrant.place.latency_store
-    store.forget()
-    found = _do(entrant, operation)
+    return entrant.place.latency_store
+
+
+def _check(
+    entrant: Entrant, operation: Operation, state: NDArray[Any], in_memory: float, found: list[Any]
+) -> dict[str, float]:
+    """Check what was done, and return what was counted meanwhile."""
+    store = _store(entrant)
     rounds = store.rounds(zarr.config.get("async.concurrency"))
-    counted = {"requests": store.requests, "nbytes": store.nbytes, "rounds": rounds, "latency": store.latency}
     if operation.writes:
         assert_equal(entrant.place.read_back(), state)
-    for one, wanted in zip(found, operation.expected(state), strict=False):
+    for one, wanted in zip(found, operation.expected(state), strict=not operation.writes):
         assert_equal(one, wanted)
-    return counted
+    return {
+        "requests": store.requests,
+        "nbytes": store.nbytes,
+        "rounds": rounds,
+        "latency": store.latency,
+        "memory_seconds": in_memory,
+    }

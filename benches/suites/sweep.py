@@ -6,7 +6,6 @@ took longer than a second is left out of the larger shards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from benches.layouts import Layout
 from benches.operations import Operation, standard_operations
 from benches.places import MemoryPlace, Place, stored
 from benches.session import Entrant, Session, assert_equal
+from benches.trial import Trial
 
 __all__ = ("run_sweep",)
 
@@ -51,20 +51,23 @@ def _run_shard(session: Session, data: DataSet, layout: Layout, slow: set[str]) 
 def _run_operation(
     session: Session, entrants: list[Entrant], place: Place, operation: Operation, data: DataSet, layout: Layout
 ) -> None:
-    cell = session.cell("sweep", data.name, place.kind, layout.name, operation.name)
+    trial = Trial(session, session.cell("sweep", data.name, place.kind, layout.name, operation.name))
     inner_chunks = (data.edge // INNER) ** data.values.ndim
-    actions: dict[str, Callable[[], Any]] = {}
     for entrant in entrants:
-        with session.guard(cell, entrant.contender):
-            found = _do(entrant, operation)
-            if operation.writes:
-                found, expected = entrant.opened.read_many(operation.calls), list(operation.values)
-            else:
-                expected = operation.expected(data.values)
-            for one, wanted in zip(found, expected, strict=True):
-                assert_equal(one, wanted)
-            actions[entrant.contender.name] = partial(_do, entrant, operation)
-    session.time(cell, actions, extras={name: {"inner_chunks": inner_chunks} for name in actions})
+        check = partial(_check, entrant, operation, data, inner_chunks)
+        trial.enter(entrant.contender, partial(_do, entrant, operation), check)
+    trial.run()
+
+
+def _check(
+    entrant: Entrant, operation: Operation, data: DataSet, inner_chunks: int, found: list[Any]
+) -> dict[str, float]:
+    expected = operation.expected(data.values)
+    if operation.writes:
+        found, expected = entrant.opened.read_many(operation.calls), list(operation.values)
+    for one, wanted in zip(found, expected, strict=True):
+        assert_equal(one, wanted)
+    return {"inner_chunks": inner_chunks}
 
 
 def _do(entrant: Entrant, operation: Operation) -> list[Any]:

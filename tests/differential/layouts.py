@@ -61,6 +61,15 @@ class Layout:
         )
 
     @property
+    def clips_as_zarr(self) -> bool:
+        """Whether a write of all of a clipped shard leaves alone what lies beyond the array's edge, as in zarr.
+
+        With a transpose around the sharding codec zarr puts the fill value there. We keep what was there, as both
+        do without one.
+        """
+        return not self._is_sharded or not self.options["filters"]
+
+    @property
     def _is_sharded(self) -> bool:
         return isinstance(self.options.get("serializer"), ShardingCodec)
 

@@ -32,9 +32,12 @@ def _exercise(data: st.DataObject, pipeline: Pipeline, layout: Layout, *, swappe
     with twins(data, pipeline, layout) as pair:
         for _ in range(data.draw(st.integers(1, 5), label="steps")):
             selection = data.draw(selections(layout.shape, layout.chunks, unique=True))
-            value = draw_value(data, pair, np.shape(selection.read_numpy(pair.reference)), swapped=swapped)
-            note(f"{selection} = {value!r}")
-            pair.write(selection, value)
+            shape = np.shape(selection.read_numpy(pair.reference))
+            # zarr cannot assign one object to a chunk of one element.
+            if shape or layout.dtype.numpy.kind != "O":
+                value = draw_value(data, pair, shape, swapped=swapped)
+                note(f"{selection} = {value!r}")
+                pair.write(selection, value)
             pair.read(data.draw(selections(layout.shape, layout.chunks)))
         pair.exchange()
 
@@ -80,7 +83,8 @@ def _resize_and_write(data: st.DataObject, pair: Twins) -> None:
 @effort(80)
 def test_arrays_that_shrink_and_grow_agree_with_zarr(pipeline: Pipeline, data: st.DataObject) -> None:
     """What a chunk holds beyond the array's edge is kept as zarr keeps it, and comes back when the array grows."""
-    layout = data.draw(layouts(data.draw(st.sampled_from(INTEGERS))).filter(lambda layout: layout.chunks))
+    drawn = layouts(data.draw(st.sampled_from(INTEGERS)))
+    layout = data.draw(drawn.filter(lambda layout: layout.chunks and layout.clips_as_zarr))
     with twins(data, pipeline, layout) as pair:
         for _ in range(data.draw(st.integers(2, 6), label="steps")):
             _resize_and_write(data, pair)
