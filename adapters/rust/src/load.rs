@@ -73,7 +73,7 @@ mod tests {
         let load = Load::like(64 << 10, &cost);
         assert_eq!(load.threads(4), 2);
         load.record(10, Duration::from_micros(100));
-        assert_eq!((load.threads(4), load.threads(24)), (0, 4));
+        assert_eq!((load.threads(4), load.threads(24)), (0, 3));
         load.record(1, Duration::from_millis(1));
         assert_eq!(load.threads(4), 4);
     }
