@@ -79,9 +79,9 @@ def test_the_largest_chunk_may_be_set(value: Any, expected: int) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, "2 GiB", [1]])
 def test_a_largest_chunk_that_is_no_number_of_bytes_is_an_error(value: Any) -> None:
-    with zarr.config.set({"codec_pipeline.max_chunk_bytes": value}):
-        with pytest.raises(ConfigurationError, match="max_chunk_bytes"):
-            read_settings()
+    setting = zarr.config.set({"codec_pipeline.max_chunk_bytes": value})
+    with setting, pytest.raises(ConfigurationError, match="max_chunk_bytes"):
+        read_settings()
 
 
 @pytest.mark.parametrize("backend", ["numcodecs", "rust"])

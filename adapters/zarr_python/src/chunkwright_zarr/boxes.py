@@ -53,6 +53,7 @@ __all__ = ("read_boxes", "read_boxes_async")
 STAGE_NBYTES = 16 << 20, 256 << 20
 """A stage has a tenth of the result's bytes, but may have as many as the first number, and no more than the other."""
 
+
 def read_boxes(
     array: AnyArray, starts: ArrayLike, shape: Sequence[int], out: NDArray[Any] | None = None
 ) -> NDArray[Any]:
