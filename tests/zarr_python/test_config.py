@@ -63,7 +63,7 @@ def test_strict_may_come_as_text(value: Any, expected: bool) -> None:
         assert read_settings().strict is expected
 
 
-@pytest.mark.parametrize("value", ["ture", "2", 2, [True], {}])
+@pytest.mark.parametrize("value", ["maybe", "2", 2, [True], {}])
 def test_strictness_that_is_neither_true_nor_false_is_an_error(value: Any) -> None:
     with zarr.config.set({"codec_pipeline.strict": value}), pytest.raises(ConfigurationError, match="strict"):
         read_settings()
