@@ -15,6 +15,7 @@ import_exception!(chunkwright.errors, ConfigurationError);
 import_exception!(chunkwright.errors, CorruptChunkError);
 import_exception!(chunkwright.errors, PlanError);
 import_exception!(chunkwright.errors, SelectionError);
+import_exception!(chunkwright.errors, ShardIndexError);
 
 /// Which Python class a fault becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Kind {
     Checksum,
     /// `ChunkLengthError`
     Length,
+    /// `ShardIndexError`
+    ShardIndex,
     /// `SelectionError`
     Selection,
     /// `ConfigurationError`
@@ -144,6 +147,7 @@ impl Fault {
             Kind::Corrupt => py.get_type::<CorruptChunkError>(),
             Kind::Checksum => py.get_type::<ChecksumError>(),
             Kind::Length => py.get_type::<ChunkLengthError>(),
+            Kind::ShardIndex => py.get_type::<ShardIndexError>(),
             Kind::Selection => py.get_type::<SelectionError>(),
             Kind::Configuration => py.get_type::<ConfigurationError>(),
             Kind::Plan => py.get_type::<PlanError>(),

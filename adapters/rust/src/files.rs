@@ -23,6 +23,7 @@ use crate::errors::{Fault, Kind, Outcome};
 use crate::program::{Columns, Program, PyEntries, encoded};
 use crate::read::Reading;
 use crate::read_stored::{Rows, Storage};
+use crate::shards::Shards;
 use crate::worker::Memory;
 
 /// One file.
@@ -106,10 +107,7 @@ impl Files {
         fill: Vec<u8>,
         max_workers: Option<usize>,
     ) -> PyResult<()> {
-        let element = program.element(py, unit)?;
-        if fill.len() != element.size {
-            return Err(Fault::new(Kind::Configuration, "the fill value has the wrong size").into_error(py));
-        }
+        let element = program.filled_element(py, unit, &fill)?;
         let (ranges, columns) = (Ranges::get(&ranges)?, Columns::get(&entries)?);
         let out = Array::get(out, columns.out_ndim(), element.size, true)?;
         py.detach(|| {
@@ -119,6 +117,25 @@ impl Files {
             reading.run_stored(&ranges.rows(self), max_workers)
         })
         .map_err(|fault| fault.into_error(py))
+    }
+
+    /// Read and decode parts of shards, and put the entries' elements into an array.
+    #[allow(clippy::too_many_arguments, reason = "Python hands over columns, not objects")]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands them over by value")]
+    #[pyo3(signature = (shards, ranges, entries, out, unit, fill, max_workers))]
+    fn decode_shards_into(
+        &self,
+        py: Python<'_>,
+        shards: &Shards,
+        ranges: PyRanges<'_>,
+        entries: PyEntries<'_>,
+        out: &Bound<'_, PyAny>,
+        unit: usize,
+        fill: Vec<u8>,
+        max_workers: Option<usize>,
+    ) -> PyResult<()> {
+        let ranges = Ranges::get(&ranges)?;
+        shards.read(py, &entries, out, unit, &fill, |reading| reading.run_stored(&ranges.rows(self), max_workers))
     }
 
     /// Replace files, each entirely or not at all; None removes one.
@@ -193,6 +210,17 @@ impl Files {
 }
 
 impl Storage for Files {
+    fn hold(&self, source: usize) -> Outcome<Option<usize>> {
+        let held = self.held.get(source).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))?;
+        if let Some(file) = held.lock().clone() {
+            return size_of(&file).map(Some).map_err(|error| Fault::system(&error, &self.path(source)));
+        }
+        Ok(self.find(source)?.map(|(file, size)| {
+            *held.lock() = Some(Arc::new(file));
+            size
+        }))
+    }
+
     fn read(&self, source: usize, offset: usize, length: Option<usize>, into: &mut Memory) -> Outcome<Option<usize>> {
         let held = self.held.get(source).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))?;
         let kept = held.lock().clone();

@@ -93,7 +93,7 @@ type Step = (String, String, HashMap<String, i64>, String, Option<usize>, usize)
 pub type PyRuns<'py> = Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 
 /// Columns of encoded chunks as Python gives them: owners, source, offset, length.
-type PyBuffers<'py> = (Vec<Bound<'py, PyAny>>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+pub type PyBuffers<'py> = (Vec<Bound<'py, PyAny>>, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Columns of entries as Python gives them: the six columns, axes, lists, out lists.
 pub type PyEntries<'py> = (Bound<'py, PyTuple>, Vec<isize>, Vec<PyRuns<'py>>, Vec<PyRuns<'py>>);
@@ -133,10 +133,7 @@ impl Program {
         fill: Vec<u8>,
         max_workers: Option<usize>,
     ) -> PyResult<()> {
-        let element = self.element(py, unit)?;
-        if fill.len() != element.size {
-            return Err(Fault::new(Kind::Configuration, "the fill value has the wrong size").into_error(py));
-        }
+        let element = self.filled_element(py, unit, &fill)?;
         let (rows, columns) = (Rows::get(&buffers)?, Columns::get(&entries)?);
         let out = Array::get(out, columns.out_ndim(), element.size, true)?;
         py.detach(|| {
@@ -283,6 +280,18 @@ impl Program {
         Ok(Element { size, unit })
     }
 
+    /// The same, with a fill value that has to be of the size of an element.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn filled_element(&self, py: Python<'_>, unit: usize, fill: &[u8]) -> PyResult<Element> {
+        let element = self.element(py, unit)?;
+        if fill.len() == element.size {
+            return Ok(element);
+        }
+        Err(Fault::new(Kind::Configuration, "the fill value has the wrong size").into_error(py))
+    }
+
     fn arrays(&self, arrays: &[Option<Bound<'_, PyAny>>], writable: bool) -> PyResult<Vec<Option<Array>>> {
         let (ndim, size) = (self.0.layout.shape.len(), self.0.fill.len());
         let get = |array: &Option<Bound<'_, PyAny>>| {
@@ -315,7 +324,7 @@ pub fn encoded(py: Python<'_>, made: Outcome<Vec<Option<Vec<u8>>>>) -> PyResult<
 }
 
 /// Borrowed columns of encoded chunks.
-struct Rows {
+pub struct Rows {
     owners: Vec<Bytes>,
     source: Column,
     offset: Column,
@@ -323,7 +332,11 @@ struct Rows {
 }
 
 impl Rows {
-    fn get((owners, source, offset, length): &PyBuffers<'_>) -> PyResult<Self> {
+    /// Borrow columns.
+    ///
+    /// # Errors
+    /// When they are not columns.
+    pub fn get((owners, source, offset, length): &PyBuffers<'_>) -> PyResult<Self> {
         Ok(Self {
             owners: owners.iter().map(Bytes::get).collect::<PyResult<_>>()?,
             source: Column::get(source)?,
@@ -332,7 +345,9 @@ impl Rows {
         })
     }
 
-    fn inputs(&self) -> Inputs<'_> {
+    /// The encoded chunks.
+    #[must_use]
+    pub fn inputs(&self) -> Inputs<'_> {
         Inputs {
             owners: self.owners.iter().map(Bytes::as_slice).collect(),
             source: self.source.as_slice(),

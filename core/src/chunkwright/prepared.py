@@ -32,6 +32,7 @@ from chunkwright.read_plan import ReadPlan
 from chunkwright.runs import Choice, form_runs, make_steps
 from chunkwright.selection import entries_of
 from chunkwright.shard_format import Layout, inner_chunk_order
+from chunkwright.shard_ports import ShardReader, shard_reader_of
 from chunkwright.spec import ChunkSpec, FixedSize, Size, UnboundedSize
 from chunkwright.write_plan import WritePlan
 
@@ -62,6 +63,8 @@ class Shard:
         Where index and inner chunks lie.
     write_order
         int64: flat positions of the inner chunks in the order in which they are written.
+    reader
+        What decodes parts of shards without the core, if a backend does that.
     """
 
     spec: ChunkSpec
@@ -70,6 +73,7 @@ class Shard:
     grid: tuple[int, ...]
     layout: Layout
     write_order: NDArray[np.int64]
+    reader: ShardReader | None = None
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -460,4 +464,5 @@ def _prepare_shard(codec: ShardingIndexed, spec: ChunkSpec, backends: Sequence[B
         raise ConfigurationError("the codecs of a shard index must have a fixed size", codec=codec.name)
     layout = Layout(index.encoded_size.nbytes, codec.index_location == "start", inner.encoded_size)
     order = inner_chunk_order(grid, codec.order)
-    return Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, write_order=order)
+    reader = None if inner.shard is not None else shard_reader_of(inner.runs, index.runs, grid, layout)
+    return Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, write_order=order, reader=reader)

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Encoded", "Files", "Program", "descriptors", "threads", "version"]
+__all__ = ["Encoded", "Files", "Program", "Shards", "descriptors", "threads", "version"]
 
 type _Column = NDArray[np.int64]
 type _Runs = tuple[_Column, _Column] | None
@@ -94,6 +94,31 @@ class Program:
         """Encode chunks of texts or bytes of variable length."""
 
 @final
+class Shards:
+    """The sharding codec, for reading: the programs of inner chunks and of the index, and what an index may say."""
+
+    def __new__(
+        cls,
+        inner: Program,
+        index: Program,
+        grid: Sequence[int],
+        index_size: int,
+        at_start: bool,
+        big_endian: bool,
+        inner_size: tuple[int, int | None],
+    ) -> Shards: ...
+    def decode_into(
+        self,
+        buffers: _Rows,
+        entries: _Entries,
+        out: NDArray[np.void],
+        unit: int,
+        fill: bytes,
+        max_workers: int | None,
+    ) -> None:
+        """Decode parts of shards, boxes only, and put the entries' elements into an array."""
+
+@final
 class Files:
     """Files below a root, named by keys that do not lead out of it. Ranges are columns: file, offset, length."""
 
@@ -122,6 +147,18 @@ class Files:
         max_workers: int | None,
     ) -> None:
         """Read and decode chunks, and put the entries' elements into an array."""
+
+    def decode_shards_into(
+        self,
+        shards: Shards,
+        ranges: _Ranges,
+        entries: _Entries,
+        out: NDArray[np.void],
+        unit: int,
+        fill: bytes,
+        max_workers: int | None,
+    ) -> None:
+        """Read and decode parts of shards, boxes only, and put the entries' elements into an array."""
 
     def write(self, contents: Sequence[Buffer | None], max_workers: int | None) -> None:
         """Replace files, each entirely or not at all; None removes one."""

@@ -191,25 +191,35 @@ class FixedRun(_ArrayRun):
         super().__init__(steps)
         dtype = self._spec.dtype.numpy
         middle = next(step for step in steps if step.codec.kind == "array->bytes")
-        self._stored = _stored(middle)
-        self._unit = unit_between(dtype, self._stored)
-        fill = fill_bytes(self._spec.fill_value, self._stored)
-        self._program = Program(
-            list(self._spec.shape), list(self._order), fill, significant(self._stored), _stages(steps, self._stored)
+        self.stored = _stored(middle)
+        self._unit = unit_between(dtype, self.stored)
+        fill = fill_bytes(self._spec.fill_value, self.stored)
+        self.program = Program(
+            list(self._spec.shape), list(self._order), fill, significant(self.stored), _stages(steps, self.stored)
         )
         self._stored_shape = tuple(self._spec.shape[axis] for axis in self._order)
 
     def decode_into(self, buffers: Buffers, entries: Entries, out: NDArray[Any], max_workers: int | None) -> None:
         """Decode into the caller's array; see :class:`~chunkwright.ports.Backend`."""
-        unit = unit_between(out.dtype, self._stored)
-        if unit is None:
+        if not self.takes(out.dtype):
             self._decode_by_numpy(buffers, entries, out, max_workers)
             return
-        target = columns_of(entries), opaque(out), unit, fill_bytes(self._spec.fill_value, out.dtype), max_workers
+        target = self.target(entries, out, max_workers)
         if FILES is not None and isinstance(buffers.owners, FILES):
-            buffers.owners.decode_into(self._program, ranges_of(buffers), *target)
+            buffers.owners.decode_into(self.program, ranges_of(buffers), *target)
         else:
-            self._program.decode_into(rows_of(buffers), *target)
+            self.program.decode_into(rows_of(buffers), *target)
+
+    def target(self, entries: Entries, out: NDArray[Any], max_workers: int | None) -> tuple[Any, ...]:
+        """Return what the native module has to know of the caller's array, whose dtype is one that is taken."""
+        unit = unit_between(out.dtype, self.stored)
+        assert unit is not None
+        return columns_of(entries), opaque(out), unit, fill_bytes(self._spec.fill_value, out.dtype), max_workers
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether elements are stored in the order of the decoded chunk."""
+        return self._order == tuple(range(self._spec.ndim))
 
     def takes(self, dtype: np.dtype[Any]) -> bool:
         """Say whether elements go straight into arrays of a dtype.
@@ -224,16 +234,16 @@ class FixedRun(_ArrayRun):
         bool
             False when NumPy has to convert them.
         """
-        return unit_between(dtype, self._stored) is not None
+        return unit_between(dtype, self.stored) is not None
 
     def decode_arrays(self, items: Sequence[Any | None], max_workers: int | None) -> list[NDArray[Any] | None]:
         """Decode whole chunks; see :class:`~chunkwright.ports.Backend`."""
-        dtype, unit = (self._stored, 1) if self._unit is None else (self._spec.dtype.numpy, self._unit)
+        dtype, unit = (self.stored, 1) if self._unit is None else (self._spec.dtype.numpy, self._unit)
         arrays = [
             None if item is None else np.empty(self._stored_shape, dtype).transpose(self._inverse) for item in items
         ]
         outs = [None if array is None else opaque(array) for array in arrays]
-        self._program.decode_each(rows_of(Buffers.of(items)), outs, unit, max_workers)
+        self.program.decode_each(rows_of(Buffers.of(items)), outs, unit, max_workers)
         return [array if array is None else array.astype(self._spec.dtype.numpy, copy=False) for array in arrays]
 
     def encode_from(
@@ -245,20 +255,20 @@ class FixedRun(_ArrayRun):
         max_workers: int | None,
     ) -> list[Buffer | None]:
         """Gather and encode chunks; see :class:`~chunkwright.ports.Backend`."""
-        unit = unit_between(source.dtype, self._stored)
+        unit = unit_between(source.dtype, self.stored)
         if unit is None:
-            source, unit = converted(source, self._stored), 1
+            source, unit = converted(source, self.stored), 1
         held, base_unit = self._as_stored(base)
         units = (unit, base_unit)
-        return self._program.encode_from(opaque(source), columns_of(entries), held, units, keep_empty, max_workers)
+        return self.program.encode_from(opaque(source), columns_of(entries), held, units, keep_empty, max_workers)
 
     def encode_arrays(self, items: Sequence[NDArray[Any] | None], max_workers: int | None) -> list[Any | None]:
         """Encode whole chunks; see :class:`~chunkwright.ports.Backend`."""
         arrays, unit = self._as_stored(items)
-        return self._program.encode_each(arrays, unit, max_workers)
+        return self.program.encode_each(arrays, unit, max_workers)
 
     def _as_stored(self, arrays: Sequence[NDArray[Any] | None]) -> tuple[list[NDArray[np.void] | None], int]:
-        dtype, unit = (self._stored, 1) if self._unit is None else (self._spec.dtype.numpy, self._unit)
+        dtype, unit = (self.stored, 1) if self._unit is None else (self._spec.dtype.numpy, self._unit)
         return [None if array is None else opaque(array.astype(dtype, copy=False)) for array in arrays], unit
 
 

@@ -17,10 +17,12 @@ from chunkwright.buffers import Buffers
 from chunkwright.codecs import Codec
 from chunkwright.entries import Entries
 from chunkwright.ports import Run, Step, Supported, Unsupported
+from chunkwright.shard_format import Layout
 from chunkwright.spec import ChunkSpec
 from chunkwright_rust._file_io import LocalFiles
 from chunkwright_rust._kernels import find
 from chunkwright_rust._runs import FILES, compile_run
+from chunkwright_rust._shard_reader import NativeShardReader, make_reader
 
 __all__ = ("RustBackend",)
 
@@ -85,6 +87,27 @@ class RustBackend:
             One of the classes of :mod:`chunkwright_rust._runs`.
         """
         return compile_run(steps)
+
+    def shard_reader(self, inner: Run, index: Run, grid: tuple[int, ...], layout: Layout) -> NativeShardReader | None:
+        """Make what decodes parts of shards; see :class:`~chunkwright.shard_ports.ReadsShards`.
+
+        Parameters
+        ----------
+        inner
+            All that is done to an inner chunk.
+        index
+            All that is done to the index.
+        grid
+            Inner chunks along each axis.
+        layout
+            Where the index and the inner chunks lie.
+
+        Returns
+        -------
+        NativeShardReader or None
+            None for elements of variable length.
+        """
+        return make_reader(inner, index, grid, layout)
 
     def decode_into(
         self, run: Run, buffers: Buffers, entries: Entries, out: NDArray[Any], *, max_workers: int | None = None
