@@ -294,7 +294,6 @@ def test_any_array_can_be_read_into(options: dict[str, Any], out: Any) -> None:
 def test_parts_of_shards_are_the_same_however_they_are_read(
     kind: str, limit: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chunkwright_zarr.reads.UNPLANNED_FILE_NBYTES", limit)
     monkeypatch.setattr("chunkwright_zarr.reads.UNPLANNED_NBYTES", limit)
     monkeypatch.setattr("chunkwright_zarr.driving.WHOLE_NBYTES", limit)
     store = MemoryStore() if kind == "memory" else LocalStore(tmp_path)

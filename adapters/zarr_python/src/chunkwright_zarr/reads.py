@@ -7,10 +7,10 @@ because they are not sharded, or their shards are in memory or of little size, n
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from contextlib import closing
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
 from chunkwright_store.native import local_root
-from chunkwright_store.zarr import Kind, key_of, source_of
+from chunkwright_store.zarr import Kind, key_of, open_files, source_of, sources_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
@@ -36,17 +36,14 @@ from chunkwright_zarr.driving import (
     whole_nbytes,
 )
 from chunkwright_zarr.few import few_boxes
-from chunkwright_zarr.inline import MAX_CHUNKS, is_brief, on_private_loop, touched
+from chunkwright_zarr.inline import is_brief, on_private_loop, touched
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, read_entries
 
-__all__ = ("drive_read", "file_nbytes", "results")
+__all__ = ("drive_read", "results")
 
 UNPLANNED_NBYTES = 8 << 20
-"""Up to so many decoded bytes, a few whole chunks are read and decoded one after the other, without a plan."""
-
-UNPLANNED_FILE_NBYTES = 256 << 10
-"""Up to so many bytes, files of shards are read whole, for whatever part: a plan for a part costs more."""
+"""Up to so many decoded bytes, a few chunks, or parts of shards in local files, are read and decoded without a plan."""
 
 
 async def drive_read(
@@ -125,7 +122,6 @@ class _Read:
         self._kind, self._limits = kind, limits
         self._entries: list[Entries] = []
         self._plans: list[ReadPlan] = []
-        self._work: tuple[int, int] | None = None
 
     def select(self) -> list[Entries]:
         """All selections, before the first plan: what cannot be expressed must turn up before anything is read."""
@@ -144,17 +140,17 @@ class _Read:
     @property
     def is_few(self) -> bool:
         """Whether there are only a few chunks, of one spec."""
-        return len(self._groups) == 1 and len(self._groups[0].rows) <= MAX_CHUNKS
+        return len(self._groups) == 1 and len(self._groups[0].rows) <= MAX_PLANNED_ON_LOOP
+
+    @cached_property
+    def work(self) -> tuple[int, int] | None:
+        """What has to be decoded, if there are only a few chunks and that is known."""
+        return touched(self._readies[0], self.select()[0]) if self.is_few else None
 
     @property
     def is_brief(self) -> bool:
         """Whether this is soon over; looked into for a few chunks only."""
-        if len(self._groups) > 1 or len(self._groups[0].rows) > MAX_PLANNED_ON_LOOP:
-            return False
-        if not (self.is_few or self.is_native):
-            return False
-        self._work = touched(self._readies[0], self.select()[0])
-        return is_brief(self._readies[0], self._work)
+        return self.is_few and is_brief(self._readies[0], self.work)
 
     @property
     def is_native(self) -> bool:
@@ -165,8 +161,8 @@ class _Read:
         """Read a few chunks, or files that need no plan, on this thread."""
         started = time.perf_counter()
         statuses = self._at_once(out, stop)
-        if self._work is not None:
-            self._readies[0].pace.record(self._work[1], time.perf_counter() - started)
+        if self.work is not None:
+            self._readies[0].pace.record(self.work[1], time.perf_counter() - started)
         return statuses
 
     def _at_once(self, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
@@ -178,16 +174,23 @@ class _Read:
             read_sync(self.jobs(), out, self._limits, stop=stop)
             return self.statuses()
         self.select()
-        prototype = self._groups[0].spec.prototype
-        stored = [row[0].get_sync(prototype=prototype) for row in rows]
-        buffers = Buffers.of([None if data is None else data.as_numpy_array() for data in stored])
+        getters = [row[0] for row in rows]
+        if self._kind == "local":
+            with closing(open_files(getters)) as files:
+                return self._decoded(chain, files.rows(), out)
+        sources = sources_of(getters, self._kind, self._groups[0].spec.prototype, self._limits)
+        stored = [data for source in sources for data in source.get_ranges((None,))]
+        return self._decoded(chain, Buffers.of(stored), out)
+
+    def _decoded(self, chain: PreparedChain, stored: Buffers, out: NDArray[Any]) -> tuple[GetResult, ...]:
+        """Decode without a plan."""
         try:
-            chain.decode_many_into(buffers, self._entries[0], out, max_workers=self._limits.max_workers)
+            chain.decode_many_into(stored, self._entries[0], out, max_workers=self._limits.max_workers)
         except CodecError as error:
             if error.position is not None:
-                error.with_key(key_of(rows[error.position][0]))
+                error.with_key(key_of(self._groups[0].rows[error.position][0]))
             raise
-        return results([data is not None for data in stored])
+        return results(np.logical_not(stored.missing).tolist())
 
     def _natively(self, root: str, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
         """Let the backend read files by itself."""
@@ -214,9 +217,9 @@ class _Read:
         return self._results(present)
 
     def _needs_no_plan(self, chain: PreparedChain, rows: Sequence[Row]) -> bool:
-        """Whether chunks of no great size are read whole in any case, or that costs less than a plan."""
+        """Whether there is so little to read that a plan would only cost time."""
         if self._kind == "local" and chain.is_partial:
-            return sum(file_nbytes(row[0]) for row in rows) <= UNPLANNED_FILE_NBYTES
+            return self.work is not None and self.work[1] <= UNPLANNED_NBYTES
         is_whole = self._kind == "memory" or not chain.is_partial
         return is_whole and len(rows) * whole_nbytes(chain) <= UNPLANNED_NBYTES
 
@@ -243,25 +246,6 @@ class _Read:
             for position, here in zip(group.positions or (), found.tolist(), strict=True):
                 present[position] = here
         return results(present)
-
-
-def file_nbytes(getter: Any) -> int:
-    """Return the size of a chunk's file, 0 when there is none.
-
-    Parameters
-    ----------
-    getter
-        A ``StorePath`` of a local store.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
-    try:
-        return os.stat(f"{getter.store.root}/{getter.path}").st_size
-    except OSError:
-        return 0
 
 
 def results(present: Iterable[bool]) -> tuple[GetResult, ...]:
