@@ -12,18 +12,20 @@ pub struct Parts {
     pub owners: Vec<usize>,
     /// Which inner chunk of its shard each touched one is.
     pub cells: Vec<usize>,
-    numbers: Numbers,
+    /// The parts; chunks are numbers of touched inner chunks.
+    pub numbers: Numbers,
 }
 
-/// Columns of entries; chunks are numbers of touched inner chunks.
+/// Columns of boxes, as in [`Entries`].
 #[derive(Default)]
-struct Numbers {
-    chunk: Vec<i64>,
-    start: Vec<i64>,
-    count: Vec<i64>,
-    step: Vec<i64>,
-    out_start: Vec<i64>,
-    out_step: Vec<i64>,
+#[allow(missing_docs, reason = "see `Entries`")]
+pub struct Numbers {
+    pub chunk: Vec<i64>,
+    pub start: Vec<i64>,
+    pub count: Vec<i64>,
+    pub step: Vec<i64>,
+    pub out_start: Vec<i64>,
+    pub out_step: Vec<i64>,
 }
 
 /// What a box has in one cell along an axis.
@@ -152,6 +154,22 @@ fn segments([start, count, step]: [i64; 3], size: usize, cells: usize) -> Outcom
 }
 
 impl Numbers {
+    /// The columns as entries.
+    #[must_use]
+    pub fn entries(&self, axes: &[Option<usize>], out_ndim: usize) -> Entries<'_> {
+        Entries {
+            chunk: &self.chunk,
+            start: &self.start,
+            count: &self.count,
+            step: &self.step,
+            out_start: &self.out_start,
+            out_step: &self.out_step,
+            axes: axes.to_vec(),
+            lists: vec![None; axes.len()],
+            out_lists: vec![None; out_ndim],
+        }
+    }
+
     /// Rows in another order.
     fn taken(&self, order: &[usize]) -> Self {
         let column = |values: &[i64]| {
@@ -170,24 +188,6 @@ impl Numbers {
 }
 
 impl Parts {
-    /// The parts as entries of the touched inner chunks.
-    #[must_use]
-    pub fn entries(&self, axes: &[Option<usize>]) -> Entries<'_> {
-        let numbers = &self.numbers;
-        let out_ndim = numbers.out_start.len() / numbers.chunk.len().max(1);
-        Entries {
-            chunk: &numbers.chunk,
-            start: &numbers.start,
-            count: &numbers.count,
-            step: &numbers.step,
-            out_start: &numbers.out_start,
-            out_step: &numbers.out_step,
-            axes: axes.to_vec(),
-            lists: vec![None; axes.len()],
-            out_lists: vec![None; out_ndim],
-        }
-    }
-
     /// Each touched shard, with its range of touched inner chunks.
     #[must_use]
     pub fn shards(&self) -> Vec<(usize, Range<usize>)> {
@@ -242,7 +242,7 @@ mod tests {
         let entries = one(&columns, vec![Some(0), None], 1);
         let parts = cut(&entries, &[2, 2], &[2, 2]).unwrap_or_default();
         assert_eq!((parts.owners.as_slice(), parts.cells.as_slice()), (&[0, 0][..], &[0, 2][..]));
-        let made = parts.entries(&entries.axes);
+        let made = parts.numbers.entries(&entries.axes, 1);
         assert_eq!(made.chunk, [0, 0, 1]);
         assert_eq!(made.start, [1, 0, 0, 1, 0, 0]);
         assert_eq!(made.out_start, [10, 20, 11]);

@@ -46,8 +46,18 @@ type PyRanges<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 #[pymethods]
 impl Files {
+    /// The keys.
+    #[must_use]
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    /// Name files below a root.
+    ///
+    /// # Errors
+    /// When a key leads out of it.
     #[new]
-    fn new(root: PathBuf, keys: Vec<String>) -> PyResult<Self> {
+    pub fn new(root: PathBuf, keys: Vec<String>) -> PyResult<Self> {
         for key in &keys {
             if !stays_inside(key) {
                 return Err(PyValueError::new_err(format!("key {key:?} leads out of the store")));
@@ -67,7 +77,8 @@ impl Files {
     }
 
     /// Tell which files were found to be missing.
-    fn missing(&self) -> Vec<bool> {
+    #[must_use]
+    pub fn missing(&self) -> Vec<bool> {
         self.held.iter().map(|held| held.missing.load(Ordering::Relaxed)).collect()
     }
 

@@ -50,6 +50,12 @@ struct IndexLayout {
 
 #[pymethods]
 impl Shards {
+    /// Inner chunks along each axis.
+    #[must_use]
+    pub fn grid(&self) -> &[usize] {
+        &self.grid
+    }
+
     #[new]
     #[pyo3(signature = (inner, index, grid, index_size, at_start, big_endian, inner_size))]
     fn new(
@@ -110,18 +116,9 @@ impl Shards {
             let entries = columns.entries();
             inner.check(&entries)?;
             let parts = cut(&entries, &inner.chunk().layout.shape, &self.grid)?;
-            work(&ShardReading {
-                shards: self,
-                index: self.index.get().chunk(),
-                parts: &parts,
-                reading: Reading {
-                    chunk: inner.chunk(),
-                    entries: &parts.entries(&entries.axes),
-                    out: &out,
-                    element,
-                    fill,
-                },
-            })
+            let cut_entries = parts.numbers.entries(&entries.axes, columns.out_ndim());
+            let reading = Reading { chunk: inner.chunk(), entries: &cut_entries, out: &out, element, fill };
+            work(&ShardReading::new(self, &parts, reading))
         })
         .map_err(|fault| fault.into_error(py))
     }
@@ -135,7 +132,13 @@ pub struct ShardReading<'a> {
     reading: Reading<'a>,
 }
 
-impl ShardReading<'_> {
+impl<'a> ShardReading<'a> {
+    /// Set a reading up; its entries are the parts.
+    #[must_use]
+    pub fn new(shards: &'a Shards, parts: &'a Parts, reading: Reading<'a>) -> Self {
+        Self { shards, index: shards.index.get().chunk(), parts, reading }
+    }
+
     fn check(&self, shards: usize) -> Outcome<()> {
         if self.parts.owners.last().is_none_or(|last| *last < shards) {
             return Ok(());
@@ -144,7 +147,10 @@ impl ShardReading<'_> {
     }
 
     /// Do it all, with shards that are in memory.
-    fn run(&self, inputs: &Inputs<'_>, max_workers: Option<usize>) -> Outcome<()> {
+    ///
+    /// # Errors
+    /// The fault of the first shard that has one.
+    pub fn run(&self, inputs: &Inputs<'_>, max_workers: Option<usize>) -> Outcome<()> {
         self.check(inputs.len())?;
         let layout = &self.shards.layout;
         let touched = self.parts.shards();

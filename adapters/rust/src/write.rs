@@ -12,6 +12,7 @@ use crate::entries::Entries;
 use crate::errors::{Fault, Kind, Outcome};
 use crate::fill::{fill, is_filled};
 use crate::kernels::CHECKSUM;
+use crate::load::Load;
 use crate::place::{Direction, Place};
 use crate::program::Chunk;
 use crate::worker::{Memory, Worker, zeroed};
@@ -54,7 +55,7 @@ impl Writing<'_> {
         self.entries.check(count)?;
         let rows = rows(self.entries.chunk, count);
         let results = Results::new(count);
-        each(count, self.chunk.nbytes, max_workers, |number, worker| {
+        each(count, Load::like(self.chunk.nbytes, &self.chunk.encoding), max_workers, |number, worker| {
             let mut place = std::mem::take(&mut worker.place);
             let made = self.one(number, rows[number]..rows[number + 1], &mut place, worker);
             worker.place = place;
@@ -123,7 +124,7 @@ pub fn encode_each(
     max_workers: Option<usize>,
 ) -> Outcome<Vec<Option<Vec<u8>>>> {
     let results = Results::new(arrays.len());
-    each(arrays.len(), chunk.nbytes, max_workers, |number, worker| {
+    each(arrays.len(), Load::like(chunk.nbytes, &chunk.encoding), max_workers, |number, worker| {
         let Some(array) = &arrays[number] else {
             return Ok(());
         };

@@ -38,7 +38,7 @@ class NativeShardReader:
         most = size.nbytes if isinstance(size, FixedSize | BoundedSize) else None
         big_endian = index.stored == np.dtype(">u8")
         self._inner = inner
-        self._native = _native.Shards(
+        self.native = _native.Shards(
             inner.program, index.program, grid, layout.index_size, layout.at_start, big_endian, (least, most)
         )
 
@@ -52,9 +52,9 @@ class NativeShardReader:
         """Decode parts of shards; see :class:`~chunkwright.shard_ports.ShardReader`."""
         target = self._inner.target(entries, out, max_workers)
         if FILES is not None and isinstance(buffers.owners, FILES):
-            buffers.owners.decode_shards_into(self._native, ranges_of(buffers), *target)
+            buffers.owners.decode_shards_into(self.native, ranges_of(buffers), *target)
         else:
-            self._native.decode_into(rows_of(buffers), *target)
+            self.native.decode_into(rows_of(buffers), *target)
 
 
 def make_reader(inner: Run, index: Run, grid: tuple[int, ...], layout: Layout) -> NativeShardReader | None:
