@@ -34,9 +34,8 @@ def test_the_named_tests_exist(fault: Fault) -> None:
     for test in fault.tests:
         file, *_, name = test.split("::")
         tree = ast.parse((ROOT / file).read_text("utf-8"))
-        assert name in {
-            node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        }
+        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        assert name in {function.name for function in functions}
 
 
 def test_every_kind_of_fault_is_planted_in_the_core_or_an_adapter() -> None:

@@ -6,7 +6,7 @@ numcodecs. Each is used by an array of its own, in v3 inside shards as well; the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -37,12 +37,11 @@ SHAPES: dict[str, Any] = {"shape": (16, 16), "chunks": (8, 8), "fill_value": 0}
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both registries know imagecodecs; numcodecs' forgets them again, as other tests look at what is in it."""
     monkeypatch.setattr(numcodecs.registry, "codec_registry", dict(numcodecs.registry.codec_registry))
     imagecodecs.numcodecs.register_codecs(verbose=False)
     imagecodecs.zarr.register_codecs(verbose=False)
-    yield
 
 
 @attrs.frozen
