@@ -130,7 +130,7 @@ def compiled(folder: Path) -> str:
 def failing(folder: Path, tests: Sequence[str]) -> tuple[set[str], str]:
     """Run tests in a copy; return the names of those that fail, without parameters, and the output."""
     paths = [str(folder / source) for source in SOURCES]
-    # No byte code: files change more often than their times tell. With CI, hypothesis draws the same examples each time.
+    # No byte code: files change more often than their times tell. With CI, hypothesis draws the same examples again.
     variables = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
     environment = {**os.environ, **variables}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", "--tb=no"]
