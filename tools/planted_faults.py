@@ -39,7 +39,7 @@ SOURCES = (
     "adapters/zarr_python/src",
 )
 NATIVE = "adapters/rust/python/chunkwright_rust/_native.abi3.so"
-TIMEOUT = 300
+TIMEOUT = 120
 
 
 @attrs.frozen
