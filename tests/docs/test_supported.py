@@ -24,8 +24,8 @@ def cells(line: str) -> list[str]:
 
 
 COLUMNS = ("codec", "kind", "rust", "numcodecs", "reference")
-LINES = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
-ROWS = [dict(zip(COLUMNS, cells(line), strict=True)) for line in LINES]
+LINES = [cells(line) for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
+ROWS = [dict(zip(COLUMNS, line, strict=True)) for line in LINES if len(line) == len(COLUMNS)]
 
 # An alias of `bytes` in old metadata.
 ALIASES = {"endian"}
