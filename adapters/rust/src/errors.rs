@@ -15,6 +15,7 @@ import_exception!(chunkwright.errors, ConfigurationError);
 import_exception!(chunkwright.errors, CorruptChunkError);
 import_exception!(chunkwright.errors, PlanError);
 import_exception!(chunkwright.errors, SelectionError);
+import_exception!(chunkwright.errors, ShardIndexError);
 
 /// Which Python class a fault becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum Kind {
     Length,
     /// `SelectionError`
     Selection,
+    /// `ShardIndexError`
+    ShardIndex,
     /// `ConfigurationError`
     Configuration,
     /// `PlanError`
@@ -145,6 +148,7 @@ impl Fault {
             Kind::Checksum => py.get_type::<ChecksumError>(),
             Kind::Length => py.get_type::<ChunkLengthError>(),
             Kind::Selection => py.get_type::<SelectionError>(),
+            Kind::ShardIndex => py.get_type::<ShardIndexError>(),
             Kind::Configuration => py.get_type::<ConfigurationError>(),
             Kind::Plan => py.get_type::<PlanError>(),
             Kind::System(number) => return system_error(py, number, &self.message),

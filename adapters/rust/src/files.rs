@@ -23,6 +23,7 @@ use crate::errors::{Fault, Kind, Outcome};
 use crate::program::{Columns, Program, PyEntries, encoded};
 use crate::read::Reading;
 use crate::read_stored::{Rows, Storage};
+use crate::shards::Shards;
 use crate::worker::Memory;
 
 /// One file.
@@ -113,12 +114,35 @@ impl Files {
         let (ranges, columns) = (Ranges::get(&ranges)?, Columns::get(&entries)?);
         let out = Array::get(out, columns.out_ndim(), element.size, true)?;
         py.detach(|| {
-            let entries = columns.entries();
+            let lists = columns.lists();
+            let entries = columns.entries(&lists);
             program.check(&entries)?;
-            let reading = Reading { chunk: program.chunk(), entries: &entries, out: &out, element, fill: &fill };
-            reading.run_stored(&ranges.rows(self), max_workers)
+            let reading = Reading { chunk: program.chunk(), selections: &entries, out: &out, element, fill: &fill };
+            reading.run_stored(&entries, &ranges.rows(self), max_workers)
         })
         .map_err(|fault| fault.into_error(py))
+    }
+
+    /// Read and decode parts of shards, whose files are open, and put the entries' elements into an array.
+    #[allow(clippy::too_many_arguments, reason = "Python hands over columns, not objects")]
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands them over by value")]
+    #[pyo3(signature = (shards, ranges, entries, out, unit, fill, max_workers))]
+    fn decode_shards(
+        &self,
+        py: Python<'_>,
+        shards: &Shards,
+        ranges: PyRanges<'_>,
+        entries: PyEntries<'_>,
+        out: &Bound<'_, PyAny>,
+        unit: usize,
+        fill: Vec<u8>,
+        max_workers: Option<usize>,
+    ) -> PyResult<()> {
+        let (ranges, columns) = (Ranges::get(&ranges)?, Columns::get(&entries)?);
+        let target = shards.target(out, &columns, unit, fill)?;
+        let lists = columns.lists();
+        py.detach(|| shards.read_stored(&columns.entries(&lists), &ranges.rows(self), &target, max_workers))
+            .map_err(|fault| fault.into_error(py))
     }
 
     /// Replace files, each entirely or not at all; None removes one.

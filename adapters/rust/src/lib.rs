@@ -14,6 +14,7 @@ pub mod batch;
 pub mod buffers;
 pub mod chain;
 pub mod copy;
+pub mod cut;
 pub mod entries;
 pub mod errors;
 #[cfg(unix)]
@@ -28,6 +29,10 @@ pub mod pool;
 pub mod program;
 pub mod read;
 pub mod read_stored;
+pub mod shard;
+pub mod shard_read;
+pub mod shard_write;
+pub mod shards;
 pub mod text;
 pub mod worker;
 pub mod write;
@@ -46,6 +51,8 @@ mod _native {
     use super::buffers::Encoded;
     #[pymodule_export]
     use super::program::Program;
+    #[pymodule_export]
+    use super::shards::Shards;
 
     #[cfg(unix)]
     #[pymodule_export]

@@ -1,0 +1,263 @@
+//! Boxes of shards, cut along the grid of inner chunks.
+//!
+//! The same as `chunkwright.grid.split` for entries without index lists, which is the reference. What is kept of each
+//! part of an entry is which it is; where its elements are is worked out when its inner chunk's turn comes, so that a
+//! batch of many inner chunks takes little memory.
+
+use std::ops::Range;
+
+use crate::entries::{Entries, Layout, Selections};
+use crate::errors::{Fault, Kind, Outcome};
+use crate::place::{Direction, Place};
+
+/// The part of an entry that is in one inner chunk.
+#[derive(Clone, Copy)]
+struct Piece {
+    row: u32,
+    cell: u32,
+}
+
+/// Numbers of one such part, as those of [`Entries`].
+#[derive(Default)]
+pub struct Clip {
+    start: Vec<i64>,
+    count: Vec<i64>,
+    step: Vec<i64>,
+    out_start: Vec<i64>,
+    out_step: Vec<i64>,
+}
+
+/// Entries that are cut; those of one inner chunk follow each other.
+pub struct Cut<'a> {
+    entries: &'a Entries<'a>,
+    inner: &'a [usize],
+    grid: &'a [usize],
+    pieces: Vec<Piece>,
+    /// First piece of each inner chunk, and the end of the last.
+    heads: Vec<u32>,
+}
+
+impl<'a> Cut<'a> {
+    /// Cut entries along a grid, those of unwanted shards aside.
+    ///
+    /// # Errors
+    /// When an entry is outside of its shard, or is not a box.
+    pub fn new(
+        entries: &'a Entries<'a>,
+        inner: &'a [usize],
+        grid: &'a [usize],
+        wanted: impl Fn(usize) -> bool,
+    ) -> Outcome<Self> {
+        if !entries.is_boxes() || entries.axes.len() != grid.len() {
+            return Err(Fault::new(Kind::Plan, "entries of shards have to be boxes"));
+        }
+        let mut cut = Self { entries, inner, grid, pieces: Vec::new(), heads: vec![0] };
+        let mut row = 0;
+        while row < entries.chunk.len() {
+            let shard = entries.chunk[row];
+            let first = cut.pieces.len();
+            let begin = row;
+            while row < entries.chunk.len() && entries.chunk[row] == shard {
+                if usize::try_from(shard).is_ok_and(&wanted) {
+                    cut.add(row)?;
+                }
+                row += 1;
+            }
+            if row - begin > 1 {
+                // Stable, so that of two writes to one element the later one wins.
+                cut.pieces[first..].sort_by_key(|piece| piece.cell);
+            }
+            cut.close(first)?;
+        }
+        Ok(cut)
+    }
+
+    /// Add the parts of an entry, by flat position of their inner chunks.
+    fn add(&mut self, row: usize) -> Outcome<()> {
+        let mut cells = vec![0_usize];
+        for axis in 0..self.grid.len() {
+            let along = self.along(row, axis)?;
+            let extent = self.grid[axis];
+            cells = cells.iter().flat_map(|cell| along.iter().map(move |one| cell * extent + one)).collect();
+        }
+        let row = number(row)?;
+        self.pieces.reserve(cells.len());
+        for cell in cells {
+            self.pieces.push(Piece { row, cell: number(cell)? });
+        }
+        Ok(())
+    }
+
+    /// The cells that an entry touches along an axis.
+    fn along(&self, row: usize, axis: usize) -> Outcome<Vec<usize>> {
+        let at = row * self.grid.len() + axis;
+        let (start, count, step) = (self.entries.start[at], self.entries.count[at], self.entries.step[at]);
+        let (size, extent) = (self.inner[axis], self.inner[axis] * self.grid[axis]);
+        let outside = || {
+            let found = format!("{count} elements from {start} on, {step} apart");
+            Fault::new(Kind::Selection, "an entry is outside of its chunk").with(format!("below {extent}"), found)
+        };
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let last = (count - 1).checked_mul(step).and_then(|distance| distance.checked_add(start));
+        let (first, last) = match (usize::try_from(start), last.map(usize::try_from)) {
+            (Ok(first), Some(Ok(last))) if count > 0 && step > 0 && first <= last && last < extent => (first, last),
+            _ => return Err(outside()),
+        };
+        let mut cells: Vec<usize> = (first / size..=last / size).collect();
+        if step.unsigned_abs() > size as u64 {
+            // A step longer than a cell jumps over cells.
+            cells.retain(|cell| clipped(start, count, step, cell * size, size).1 > 0);
+        }
+        Ok(cells)
+    }
+
+    /// Note where the inner chunks of the pieces from `first` on begin.
+    fn close(&mut self, first: usize) -> Outcome<()> {
+        for piece in first + 1..=self.pieces.len() {
+            if piece == self.pieces.len() || self.pieces[piece].cell != self.pieces[piece - 1].cell {
+                self.heads.push(number(piece)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Inner chunks that are touched.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.heads.len() - 1
+    }
+
+    /// The parts of entries in a touched inner chunk.
+    #[must_use]
+    pub fn pieces(&self, item: usize) -> Range<usize> {
+        self.heads[item] as usize..self.heads[item + 1] as usize
+    }
+
+    /// The shard of a touched inner chunk, and its flat position there.
+    #[must_use]
+    pub fn inner_chunk(&self, item: usize) -> (usize, usize) {
+        let piece = self.pieces[self.heads[item] as usize];
+        (usize::try_from(self.entries.chunk[piece.row as usize]).unwrap_or(0), piece.cell as usize)
+    }
+
+    /// Touched inner chunks of each of so many shards.
+    #[must_use]
+    pub fn by_shard(&self, shards: usize) -> Vec<Range<usize>> {
+        let mut item = 0;
+        let mut ranges = Vec::with_capacity(shards);
+        for shard in 0..shards {
+            let begin = item;
+            while item < self.count() && self.inner_chunk(item).0 == shard {
+                item += 1;
+            }
+            ranges.push(begin..item);
+        }
+        ranges
+    }
+
+    fn clip(&self, piece: Piece, clip: &mut Clip) -> Outcome<()> {
+        let (ndim, out_ndim) = (self.grid.len(), self.entries.out_lists.len());
+        let (row, out_row) = (piece.row as usize * ndim, piece.row as usize * out_ndim);
+        clip.set(self.entries, row..row + ndim, out_row..out_row + out_ndim);
+        let mut rest = piece.cell as usize;
+        for axis in (0..ndim).rev() {
+            let begin = rest % self.grid[axis] * self.inner[axis];
+            rest /= self.grid[axis];
+            let (start, count, step) = (clip.start[axis], clip.count[axis], clip.step[axis]);
+            let (first, count) = clipped(start, count, step, begin, self.inner[axis]);
+            clip.start[axis] = start + first * step - begin.cast_signed() as i64;
+            clip.count[axis] = count;
+            if let Some(out) = self.entries.axes[axis] {
+                let moved = first.checked_mul(clip.out_step[out]).and_then(|by| clip.out_start[out].checked_add(by));
+                clip.out_start[out] =
+                    moved.ok_or_else(|| Fault::new(Kind::Selection, "an entry is outside of the array"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Clip {
+    fn set(&mut self, entries: &Entries<'_>, row: Range<usize>, out_row: Range<usize>) {
+        for (mine, column) in [
+            (&mut self.start, &entries.start[row.clone()]),
+            (&mut self.count, &entries.count[row.clone()]),
+            (&mut self.step, &entries.step[row]),
+            (&mut self.out_start, &entries.out_start[out_row.clone()]),
+            (&mut self.out_step, &entries.out_step[out_row]),
+        ] {
+            mine.clear();
+            mine.extend_from_slice(column);
+        }
+    }
+}
+
+impl Selections for Cut<'_> {
+    fn find(&self, row: usize, place: &mut Place, chunk: &Layout, out: &Layout, direction: Direction) -> Outcome<()> {
+        let mut clip = std::mem::take(&mut place.clip);
+        let found = self.clip(self.pieces[row], &mut clip).and_then(|()| {
+            let one = Entries {
+                chunk: &[0],
+                start: &clip.start,
+                count: &clip.count,
+                step: &clip.step,
+                out_start: &clip.out_start,
+                out_step: &clip.out_step,
+                axes: self.entries.axes,
+                lists: self.entries.lists,
+                out_lists: self.entries.out_lists,
+            };
+            place.find(&one, 0, chunk, out, direction)
+        });
+        place.clip = clip;
+        found
+    }
+
+    fn covers(&self, row: usize, shape: &[usize]) -> bool {
+        let piece = self.pieces[row];
+        let mut rest = piece.cell as usize;
+        (0..self.grid.len()).rev().all(|axis| {
+            let begin = rest % self.grid[axis] * self.inner[axis];
+            rest /= self.grid[axis];
+            let at = piece.row as usize * self.grid.len() + axis;
+            let step = self.entries.step[at];
+            let (_, count) = clipped(self.entries.start[at], self.entries.count[at], step, begin, shape[axis]);
+            (step == 1 || shape[axis] == 1) && usize::try_from(count) == Ok(shape[axis])
+        })
+    }
+}
+
+/// The first element of a selection that is in a cell, and how many are. The selection was checked.
+fn clipped(start: i64, count: i64, step: i64, begin: usize, size: usize) -> (i64, i64) {
+    // The step of a single element may be anything.
+    let step = if count == 1 { 1 } else { step };
+    let begin = begin.cast_signed() as i64;
+    let end = begin + size.cast_signed() as i64;
+    let first = if start >= begin { 0 } else { (begin - start + step - 1) / step };
+    let last = (end - 1 - start).div_euclid(step).min(count - 1);
+    (first, (last - first + 1).max(0))
+}
+
+fn number(number: usize) -> Outcome<u32> {
+    u32::try_from(number).map_err(|_| Fault::new(Kind::Plan, "a batch has too many inner chunks"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clipped;
+
+    #[test]
+    fn parts_of_a_selection_are_those_of_its_elements() {
+        for (start, count, step) in [(0, 20, 1), (3, 5, 3), (7, 2, 11), (19, 1, 1), (1, 7, 2)] {
+            for begin in (0..20).step_by(5) {
+                let inside = |number: &i64| (begin..begin + 5).contains(&(start + number * step));
+                let numbers: Vec<i64> = (0..count).filter(inside).collect();
+                let (first, found) = clipped(start, count, step, usize::try_from(begin).unwrap_or(0), 5);
+                assert_eq!(usize::try_from(found), Ok(numbers.len()));
+                assert!(numbers.first().is_none_or(|number| *number == first));
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Decode inner chunks of shards that are in memory or in storage.
+//!
+//! Indexes first, all threads together; then the touched inner chunks of all shards. An index entry is checked when its
+//! inner chunk's turn comes.
+
+use std::sync::OnceLock;
+
+use crate::batch::{Inputs, each, each_stored};
+use crate::cut::Cut;
+use crate::entries::{Entries, Layout};
+use crate::errors::{Fault, Kind, Outcome};
+use crate::read::{Reading, groups};
+use crate::read_stored::{Item, Rows};
+use crate::shard::{Form, Index};
+use crate::worker::Worker;
+
+/// Shards, and the places in one array where elements of their inner chunks go.
+pub struct ShardReading<'a> {
+    /// What the shards have in common.
+    pub form: &'a Form,
+    /// Selections of shards, ordered by shard.
+    pub entries: &'a Entries<'a>,
+    /// The touched inner chunks of shards that are there.
+    pub cut: &'a Cut<'a>,
+    /// How they are decoded.
+    pub reading: &'a Reading<'a>,
+}
+
+impl ShardReading<'_> {
+    /// Do it all, with shards that are in memory.
+    ///
+    /// # Errors
+    /// The fault of the first shard that has one.
+    pub fn run(&self, inputs: &Inputs<'_>, max_workers: Option<usize>) -> Outcome<()> {
+        let indexes: Vec<OnceLock<Index>> = (0..inputs.len()).map(|_| OnceLock::new()).collect();
+        let touched = self.settle_missing(|shard| inputs.offset[shard] < 0)?;
+        each(touched.len(), self.form.index.nbytes, max_workers, |number, worker| {
+            let shard = touched[number];
+            let index = inputs.row(shard).and_then(|data| {
+                let data = data.unwrap_or_default();
+                self.form.decode(&data[self.form.index_span(data.len())?], worker)
+            });
+            indexes[shard].set(index.map_err(|fault| fault.at(shard))?).map_err(|_| twice())
+        })?;
+        each(self.cut.count(), self.form.inner.nbytes, max_workers, |item, worker| {
+            let (shard, cell) = self.cut.inner_chunk(item);
+            let mut one = || {
+                let data = inputs.row(shard)?.unwrap_or_default();
+                let index = indexes[shard].get().ok_or_else(unread)?;
+                let place = self.form.find(index, cell, data.len())?;
+                self.reading.one(place.map(|place| &data[place]), self.cut.pieces(item), worker)
+            };
+            one().map_err(|fault| fault.at(shard))
+        })
+    }
+
+    /// Do it all, with shards that are in storage and whose sizes are known.
+    ///
+    /// # Errors
+    /// The fault of the first shard that has one.
+    pub fn run_stored(&self, rows: &Rows<'_>, max_workers: Option<usize>) -> Outcome<()> {
+        let indexes: Vec<OnceLock<(Index, usize)>> = rows.offset.iter().map(|_| OnceLock::new()).collect();
+        let touched = self.settle_missing(|shard| rows.offset[shard] < 0)?;
+        each_stored(touched.len(), self.form.index.nbytes, max_workers, |number, worker, pace| {
+            let shard = touched[number];
+            let mut memory = std::mem::take(&mut worker.input);
+            let index = known(rows, shard).and_then(|(source, offset, size)| {
+                let span = self.form.index_span(size)?;
+                let length = Some(span.len());
+                let read =
+                    pace.request(|| (span.len(), rows.storage.read(source, offset + span.start, length, &mut memory)))?;
+                let _permit = pace.permit();
+                Ok((self.form.decode(memory.filled(read.unwrap_or(0)), worker)?, size))
+            });
+            worker.input = memory;
+            indexes[shard].set(index.map_err(|fault| fault.at(shard))?).map_err(|_| twice())
+        })?;
+        let mut items = Vec::with_capacity(self.cut.count());
+        for item in 0..self.cut.count() {
+            let (chunk, cell) = self.cut.inner_chunk(item);
+            let (source, offset, _) = known(rows, chunk)?;
+            let (index, size) = indexes[chunk].get().ok_or_else(unread)?;
+            let selections = self.cut.pieces(item);
+            match self.form.find(index, cell, *size).map_err(|fault| fault.at(chunk))? {
+                Some(place) => {
+                    let (offset, length) = (offset + place.start, Some(place.len()));
+                    items.push(Item { chunk, rows: selections, source, offset, length });
+                }
+                None => Worker::lend(|worker| self.reading.one(None, selections, worker))?,
+            }
+        }
+        drop(indexes);
+        self.reading.read_items(items, rows.storage, max_workers)
+    }
+
+    /// Fill what is selected of missing shards, and name those that are there.
+    fn settle_missing(&self, is_missing: impl Fn(usize) -> bool) -> Outcome<Vec<usize>> {
+        let layout = Layout::of_one_element(&self.form.shape());
+        let (missing, there): (Vec<_>, Vec<_>) =
+            groups(self.entries.chunk).into_iter().partition(|(shard, _)| is_missing(*shard));
+        Worker::lend(|worker| {
+            let place = &mut worker.place;
+            missing.into_iter().try_for_each(|(_, rows)| self.reading.fill(self.entries, rows, &layout, place))
+        })?;
+        Ok(there.into_iter().map(|(shard, _)| shard).collect())
+    }
+}
+
+/// Where a shard is, and its size.
+fn known(rows: &Rows<'_>, shard: usize) -> Outcome<(usize, usize, usize)> {
+    let (source, offset, length) = rows.row(shard)?.ok_or_else(unread)?;
+    Ok((source, offset, length.ok_or_else(|| Fault::new(Kind::Plan, "the size of a shard is not known"))?))
+}
+
+#[allow(clippy::unnecessary_box_returns, reason = "faults are handed on in boxes")]
+fn unread() -> Box<Fault> {
+    Fault::new(Kind::Plan, "an index was not read")
+}
+
+#[allow(clippy::unnecessary_box_returns, reason = "faults are handed on in boxes")]
+fn twice() -> Box<Fault> {
+    Fault::new(Kind::Plan, "an index was read twice")
+}

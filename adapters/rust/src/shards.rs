@@ -1,0 +1,165 @@
+//! `Shards`: what a sharding codec is compiled to when its inner chunks and its index are both native.
+
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::buffers::Array;
+use crate::copy::Element;
+use crate::cut::Cut;
+use crate::entries::Entries;
+use crate::errors::{Fault, Kind, Outcome};
+use crate::program::{Columns, Program, PyBuffers, PyEntries, Rows, encoded};
+use crate::read::Reading;
+use crate::read_stored;
+use crate::shard::Form;
+use crate::shard_read::ShardReading;
+use crate::shard_write::ShardWriting;
+use crate::write::Writing;
+
+/// A sharding codec, compiled.
+#[pyclass(frozen, module = "chunkwright_rust._native")]
+pub struct Shards(Form);
+
+#[pymethods]
+impl Shards {
+    #[new]
+    #[allow(clippy::too_many_arguments, reason = "Python hands over numbers, not objects")]
+    #[pyo3(signature = (inner, index, unit, index_size, at_start, grid, order, inner_size))]
+    fn new(
+        py: Python<'_>,
+        inner: &Program,
+        index: &Program,
+        unit: usize,
+        index_size: usize,
+        at_start: bool,
+        grid: Vec<usize>,
+        order: Vec<usize>,
+        inner_size: (Option<usize>, Option<usize>),
+    ) -> PyResult<Self> {
+        index.element(py, unit)?;
+        let (inner, index) = (Arc::clone(inner.chunk()), Arc::clone(index.chunk()));
+        let (exact, most) = inner_size;
+        let form = Form { inner, index, unit, index_size, at_start, grid, order, exact, most };
+        form.check().map_err(|fault| fault.into_error(py))?;
+        Ok(Self(form))
+    }
+
+    /// Decode parts of shards and put the entries' elements into an array.
+    #[allow(clippy::too_many_arguments, reason = "Python hands over columns, not objects")]
+    #[pyo3(signature = (buffers, entries, out, unit, fill, max_workers))]
+    fn decode_into(
+        &self,
+        py: Python<'_>,
+        buffers: PyBuffers<'_>,
+        entries: PyEntries<'_>,
+        out: &Bound<'_, PyAny>,
+        unit: usize,
+        fill: Vec<u8>,
+        max_workers: Option<usize>,
+    ) -> PyResult<()> {
+        let (rows, columns) = (Rows::get(&buffers)?, Columns::get(&entries)?);
+        let target = self.target(out, &columns, unit, fill)?;
+        py.detach(|| {
+            let lists = columns.lists();
+            let (inputs, entries) = (rows.inputs(), columns.entries(&lists));
+            inputs.check()?;
+            let read = |reading: &ShardReading<'_>| reading.run(&inputs, max_workers);
+            self.read(&entries, inputs.offset, &target, read)
+        })
+        .map_err(|fault| fault.into_error(py))
+    }
+
+    /// Gather inner chunks from an array, encode them, and put them into shards, beside those that stay.
+    #[allow(clippy::too_many_arguments, reason = "Python hands over columns, not objects")]
+    #[pyo3(signature = (source, entries, buffers, unit, keep_empty, max_workers))]
+    fn encode_from<'py>(
+        &self,
+        py: Python<'py>,
+        source: &Bound<'py, PyAny>,
+        entries: PyEntries<'py>,
+        buffers: PyBuffers<'py>,
+        unit: usize,
+        keep_empty: bool,
+        max_workers: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let element = self.element(py, unit)?;
+        let (rows, columns) = (Rows::get(&buffers)?, Columns::get(&entries)?);
+        let source = Array::get(source, columns.out_ndim(), element.size, false)?;
+        let made = py.detach(|| {
+            let lists = columns.lists();
+            let (existing, entries) = (rows.inputs(), columns.entries(&lists));
+            existing.check()?;
+            entries.check(existing.len())?;
+            let (form, chunk, source) = (&self.0, self.0.inner.as_ref(), &source);
+            let cut = Cut::new(&entries, &chunk.layout.shape, &form.grid, |_| true)?;
+            let writing = Writing { chunk, source, selections: &cut, element, keep_empty };
+            ShardWriting { form, cut: &cut, writing: &writing, existing: &existing }.run(max_workers)
+        });
+        encoded(py, made)
+    }
+}
+
+/// Where decoded elements go.
+pub struct Target {
+    out: Array,
+    element: Element,
+    fill: Vec<u8>,
+}
+
+impl Shards {
+    fn element(&self, py: Python<'_>, unit: usize) -> PyResult<Element> {
+        self.0.inner.element(unit).map_err(|fault| fault.into_error(py))
+    }
+
+    /// Borrow the caller's array.
+    ///
+    /// # Errors
+    /// When it is not what entries and elements are about.
+    pub fn target(&self, out: &Bound<'_, PyAny>, columns: &Columns, unit: usize, fill: Vec<u8>) -> PyResult<Target> {
+        let element = self.element(out.py(), unit)?;
+        if fill.len() != element.size {
+            let fault = Fault::new(Kind::Configuration, "the fill value has the wrong size");
+            return Err(fault.into_error(out.py()));
+        }
+        let out = Array::get(out, columns.out_ndim(), element.size, true)?;
+        Ok(Target { out, element, fill })
+    }
+
+    /// Cut entries of shards, of which those of negative offset are missing, and read them by means of a function.
+    ///
+    /// # Errors
+    /// When the entries make no sense; and those of the function.
+    pub fn read(
+        &self,
+        entries: &Entries<'_>,
+        offset: &[i64],
+        target: &Target,
+        read: impl FnOnce(&ShardReading<'_>) -> Outcome<()>,
+    ) -> Outcome<()> {
+        entries.check(offset.len())?;
+        let (form, chunk) = (&self.0, self.0.inner.as_ref());
+        let cut = Cut::new(entries, &chunk.layout.shape, &form.grid, |shard| offset[shard] >= 0)?;
+        let Target { out, element, fill } = target;
+        let reading = Reading { chunk, selections: &cut, out, element: *element, fill };
+        read(&ShardReading { form, entries, cut: &cut, reading: &reading })
+    }
+
+    /// The same for shards in storage.
+    ///
+    /// # Errors
+    /// The fault of the first shard that has one.
+    pub fn read_stored(
+        &self,
+        entries: &Entries<'_>,
+        rows: &read_stored::Rows<'_>,
+        target: &Target,
+        max_workers: Option<usize>,
+    ) -> Outcome<()> {
+        rows.check()?;
+        self.read(entries, rows.offset, target, |reading| reading.run_stored(rows, max_workers))
+    }
+}
