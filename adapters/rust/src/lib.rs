@@ -14,6 +14,7 @@ pub mod batch;
 pub mod buffers;
 pub mod chain;
 pub mod copy;
+pub mod cpu;
 pub mod cut;
 pub mod entries;
 pub mod errors;

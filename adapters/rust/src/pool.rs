@@ -4,6 +4,9 @@
 //! of work it withdraws the invitations that nobody took and waits for those who came. So a call never waits for
 //! another call, a limit of one means that no other thread is involved, and nothing is lost when threads are few.
 //!
+//! A helper is woken on another CPU than the caller's. Schedulers tend to put a thread that is woken where the one is
+//! that wakes it, and find out only milliseconds later that the other CPUs are idle; a batch may be over by then.
+//!
 //! The pool belongs to a process. A forked child has none of its threads, and its lock may have been held at the
 //! fork; so the child never touches the old pool and makes a new one.
 
@@ -13,7 +16,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, Thread};
+
+use crate::cpu;
 
 /// Work that several threads do together: each calls it once, and it returns when there is nothing left to do.
 type Work<'a> = dyn Fn() + Sync + 'a;
@@ -29,18 +34,25 @@ unsafe impl Send for Job {}
 // SAFETY: as above.
 unsafe impl Sync for Job {}
 
+/// A thread of the pool.
+struct Helper {
+    thread: Thread,
+    number: cpu::ThreadNumber,
+    /// Whether it is to wake up, and what it has to undo then.
+    woken: Mutex<Option<cpu::Detour>>,
+}
+
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Arc<Job>>,
     threads: usize,
-    idle: usize,
+    idle: Vec<Arc<Helper>>,
 }
 
 struct Pool {
     process: u32,
     most: usize,
     state: Mutex<State>,
-    posted: Condvar,
     left: Condvar,
 }
 
@@ -102,7 +114,7 @@ fn pool(slot: &'static Slot, most: impl Fn() -> usize) -> &'static Pool {
 
 impl Pool {
     fn new(process: u32, most: usize) -> Self {
-        Self { process, most, state: Mutex::default(), posted: Condvar::new(), left: Condvar::new() }
+        Self { process, most, state: Mutex::default(), left: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -130,27 +142,29 @@ impl Pool {
             return;
         }
         let mut state = self.lock();
-        let missing = invited.saturating_sub(state.idle).min(self.most - state.threads);
+        state.jobs.push_back(Arc::clone(job));
+        let rest = state.idle.len().saturating_sub(invited);
+        let woken = state.idle.split_off(rest);
+        let missing = (invited - woken.len()).min(self.most - state.threads);
         for _ in 0..missing {
             let named = thread::Builder::new().name("chunkwright".to_owned());
             if named.spawn(|| self.help()).is_ok() {
                 state.threads += 1;
             }
         }
-        state.jobs.push_back(Arc::clone(job));
         drop(state);
-        for _ in 0..invited {
-            self.posted.notify_one();
-        }
+        woken.iter().for_each(|helper| helper.wake());
     }
 
     fn help(&self) {
+        let helper = Arc::new(Helper::current());
         let mut state = self.lock();
         loop {
             let Some(job) = state.jobs.front().cloned() else {
-                state.idle += 1;
-                state = self.posted.wait(state).unwrap_or_else(PoisonError::into_inner);
-                state.idle -= 1;
+                state.idle.push(Arc::clone(&helper));
+                drop(state);
+                helper.sleep();
+                state = self.lock();
                 continue;
             };
             job.running.fetch_add(1, Ordering::Relaxed);
@@ -167,6 +181,32 @@ impl Pool {
                 self.left.notify_all();
             }
         }
+    }
+}
+
+impl Helper {
+    fn current() -> Self {
+        Self { thread: thread::current(), number: cpu::thread_number(), woken: Mutex::default() }
+    }
+
+    fn wake(&self) {
+        *self.lock() = Some(cpu::keep_away(self.number));
+        self.thread.unpark();
+    }
+
+    /// Wait for [`Helper::wake`].
+    fn sleep(&self) {
+        let detour = loop {
+            if let Some(detour) = self.lock().take() {
+                break detour;
+            }
+            thread::park();
+        };
+        detour.end();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<cpu::Detour>> {
+        self.woken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -32,6 +32,7 @@ from chunkwright.read_plan import ReadPlan
 from chunkwright.runs import Choice, form_runs, make_steps
 from chunkwright.selection import entries_of
 from chunkwright.shard_format import Layout, inner_chunk_order
+from chunkwright.shard_port import ShardBackend, ShardRun, ShardSteps
 from chunkwright.spec import ChunkSpec, FixedSize, Size, UnboundedSize
 from chunkwright.write_plan import WritePlan
 
@@ -62,6 +63,8 @@ class Shard:
         Where index and inner chunks lie.
     write_order
         int64: flat positions of the inner chunks in the order in which they are written.
+    run
+        How one backend does all of it, where it can.
     """
 
     spec: ChunkSpec
@@ -70,6 +73,7 @@ class Shard:
     grid: tuple[int, ...]
     layout: Layout
     write_order: NDArray[np.int64]
+    run: ShardRun | None = None
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -460,4 +464,22 @@ def _prepare_shard(codec: ShardingIndexed, spec: ChunkSpec, backends: Sequence[B
         raise ConfigurationError("the codecs of a shard index must have a fixed size", codec=codec.name)
     layout = Layout(index.encoded_size.nbytes, codec.index_location == "start", inner.encoded_size)
     order = inner_chunk_order(grid, codec.order)
-    return Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, write_order=order)
+    run = _shard_run(inner, index, grid, layout, order)
+    return Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, write_order=order, run=run)
+
+
+def _shard_run(
+    inner: PreparedChain, index: PreparedChain, grid: tuple[int, ...], layout: Layout, order: NDArray[np.int64]
+) -> ShardRun | None:
+    """Ask the backend that runs everything in a shard whether it does so in one go."""
+    if len(inner.runs) != 1 or len(index.runs) != 1:
+        return None
+    one, other = inner.runs[0], index.runs[0]
+    if isinstance(one, ForeignRun) or isinstance(other, ForeignRun) or one.backend is not other.backend:
+        return None
+    backend = one.backend
+    if not isinstance(backend, ShardBackend):
+        return None
+    steps = ShardSteps(inner=one, index=other, grid=grid, layout=layout, write_order=order)
+    compiled = backend.compile_shards(steps)
+    return None if compiled is None else ShardRun(backend, compiled)

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Encoded", "Files", "Program", "descriptors", "threads", "version"]
+__all__ = ["Encoded", "Files", "Program", "Shards", "descriptors", "threads", "version"]
 
 type _Column = NDArray[np.int64]
 type _Runs = tuple[_Column, _Column] | None
@@ -94,6 +94,48 @@ class Program:
         """Encode chunks of texts or bytes of variable length."""
 
 @final
+class Shards:
+    """A sharding codec, compiled.
+
+    ``unit`` bytes of the index's numbers are reversed together, ``index_size`` is that of an encoded index; ``grid`` has
+    the inner chunks along each axis, and ``order`` their flat positions in the order in which they are written.
+    ``inner_size`` are the bytes of an encoded inner chunk, exactly and at most, None where that is not known.
+    """
+
+    def __new__(
+        cls,
+        inner: Program,
+        index: Program,
+        unit: int,
+        index_size: int,
+        at_start: bool,
+        grid: Sequence[int],
+        order: Sequence[int],
+        inner_size: tuple[int | None, int | None],
+    ) -> Shards: ...
+    def decode_into(
+        self,
+        buffers: _Rows,
+        entries: _Entries,
+        out: NDArray[np.void],
+        unit: int,
+        fill: bytes,
+        max_workers: int | None,
+    ) -> None:
+        """Decode parts of shards and put the entries' elements into an array."""
+
+    def encode_from(
+        self,
+        source: NDArray[np.void],
+        entries: _Entries,
+        buffers: _Rows,
+        unit: int,
+        keep_empty: bool,
+        max_workers: int | None,
+    ) -> list[Buffer | None]:
+        """Gather inner chunks from an array, encode them, and put them into shards, beside those that stay."""
+
+@final
 class Files:
     """Files below a root, named by keys that do not lead out of it. Ranges are columns: file, offset, length."""
 
@@ -122,6 +164,18 @@ class Files:
         max_workers: int | None,
     ) -> None:
         """Read and decode chunks, and put the entries' elements into an array."""
+
+    def decode_shards(
+        self,
+        shards: Shards,
+        ranges: _Ranges,
+        entries: _Entries,
+        out: NDArray[np.void],
+        unit: int,
+        fill: bytes,
+        max_workers: int | None,
+    ) -> None:
+        """Read and decode parts of shards, whose files are open, and put the entries' elements into an array."""
 
     def write(self, contents: Sequence[Buffer | None], max_workers: int | None) -> None:
         """Replace files, each entirely or not at all; None removes one."""

@@ -192,24 +192,55 @@ class FixedRun(_ArrayRun):
         dtype = self._spec.dtype.numpy
         middle = next(step for step in steps if step.codec.kind == "array->bytes")
         self._stored = _stored(middle)
-        self._unit = unit_between(dtype, self._stored)
+        self.unit = unit_between(dtype, self._stored)
         fill = fill_bytes(self._spec.fill_value, self._stored)
-        self._program = Program(
+        self.program = Program(
             list(self._spec.shape), list(self._order), fill, significant(self._stored), _stages(steps, self._stored)
         )
         self._stored_shape = tuple(self._spec.shape[axis] for axis in self._order)
 
     def decode_into(self, buffers: Buffers, entries: Entries, out: NDArray[Any], max_workers: int | None) -> None:
         """Decode into the caller's array; see :class:`~chunkwright.ports.Backend`."""
-        unit = unit_between(out.dtype, self._stored)
-        if unit is None:
+        target = self.target(out)
+        if target is None:
             self._decode_by_numpy(buffers, entries, out, max_workers)
-            return
-        target = columns_of(entries), opaque(out), unit, fill_bytes(self._spec.fill_value, out.dtype), max_workers
-        if FILES is not None and isinstance(buffers.owners, FILES):
-            buffers.owners.decode_into(self._program, ranges_of(buffers), *target)
+        elif FILES is not None and isinstance(buffers.owners, FILES):
+            ranges, columns = ranges_of(buffers), columns_of(entries)
+            buffers.owners.decode_into(self.program, ranges, columns, *target, max_workers)
         else:
-            self._program.decode_into(rows_of(buffers), *target)
+            self.program.decode_into(rows_of(buffers), columns_of(entries), *target, max_workers)
+
+    def target(self, out: NDArray[Any]) -> tuple[NDArray[np.void], int, bytes] | None:
+        """Return the caller's array as the native module takes it.
+
+        Parameters
+        ----------
+        out
+            The caller's array.
+
+        Returns
+        -------
+        tuple or None
+            The array, how many bytes are reversed together, and the fill value; None when it takes NumPy.
+        """
+        unit = unit_between(out.dtype, self._stored)
+        return None if unit is None else (opaque(out), unit, fill_bytes(self._spec.fill_value, out.dtype))
+
+    def source(self, source: NDArray[Any]) -> tuple[NDArray[np.void], int]:
+        """Return an array that is encoded as the native module takes it.
+
+        Parameters
+        ----------
+        source
+            The caller's array.
+
+        Returns
+        -------
+        tuple
+            The array, and how many bytes are reversed together.
+        """
+        unit = unit_between(source.dtype, self._stored)
+        return (opaque(converted(source, self._stored)), 1) if unit is None else (opaque(source), unit)
 
     def takes(self, dtype: np.dtype[Any]) -> bool:
         """Say whether elements go straight into arrays of a dtype.
@@ -228,12 +259,12 @@ class FixedRun(_ArrayRun):
 
     def decode_arrays(self, items: Sequence[Any | None], max_workers: int | None) -> list[NDArray[Any] | None]:
         """Decode whole chunks; see :class:`~chunkwright.ports.Backend`."""
-        dtype, unit = (self._stored, 1) if self._unit is None else (self._spec.dtype.numpy, self._unit)
+        dtype, unit = (self._stored, 1) if self.unit is None else (self._spec.dtype.numpy, self.unit)
         arrays = [
             None if item is None else np.empty(self._stored_shape, dtype).transpose(self._inverse) for item in items
         ]
         outs = [None if array is None else opaque(array) for array in arrays]
-        self._program.decode_each(rows_of(Buffers.of(items)), outs, unit, max_workers)
+        self.program.decode_each(rows_of(Buffers.of(items)), outs, unit, max_workers)
         return [array if array is None else array.astype(self._spec.dtype.numpy, copy=False) for array in arrays]
 
     def encode_from(
@@ -245,20 +276,18 @@ class FixedRun(_ArrayRun):
         max_workers: int | None,
     ) -> list[Buffer | None]:
         """Gather and encode chunks; see :class:`~chunkwright.ports.Backend`."""
-        unit = unit_between(source.dtype, self._stored)
-        if unit is None:
-            source, unit = converted(source, self._stored), 1
+        array, unit = self.source(source)
         held, base_unit = self._as_stored(base)
         units = (unit, base_unit)
-        return self._program.encode_from(opaque(source), columns_of(entries), held, units, keep_empty, max_workers)
+        return self.program.encode_from(array, columns_of(entries), held, units, keep_empty, max_workers)
 
     def encode_arrays(self, items: Sequence[NDArray[Any] | None], max_workers: int | None) -> list[Any | None]:
         """Encode whole chunks; see :class:`~chunkwright.ports.Backend`."""
         arrays, unit = self._as_stored(items)
-        return self._program.encode_each(arrays, unit, max_workers)
+        return self.program.encode_each(arrays, unit, max_workers)
 
     def _as_stored(self, arrays: Sequence[NDArray[Any] | None]) -> tuple[list[NDArray[np.void] | None], int]:
-        dtype, unit = (self._stored, 1) if self._unit is None else (self._spec.dtype.numpy, self._unit)
+        dtype, unit = (self._stored, 1) if self.unit is None else (self._spec.dtype.numpy, self.unit)
         return [None if array is None else opaque(array.astype(dtype, copy=False)) for array in arrays], unit
 
 
