@@ -26,10 +26,10 @@ pub enum Kind {
     Checksum,
     /// `ChunkLengthError`
     Length,
-    /// `SelectionError`
-    Selection,
     /// `ShardIndexError`
     ShardIndex,
+    /// `SelectionError`
+    Selection,
     /// `ConfigurationError`
     Configuration,
     /// `PlanError`
@@ -147,8 +147,8 @@ impl Fault {
             Kind::Corrupt => py.get_type::<CorruptChunkError>(),
             Kind::Checksum => py.get_type::<ChecksumError>(),
             Kind::Length => py.get_type::<ChunkLengthError>(),
-            Kind::Selection => py.get_type::<SelectionError>(),
             Kind::ShardIndex => py.get_type::<ShardIndexError>(),
+            Kind::Selection => py.get_type::<SelectionError>(),
             Kind::Configuration => py.get_type::<ConfigurationError>(),
             Kind::Plan => py.get_type::<PlanError>(),
             Kind::System(number) => return system_error(py, number, &self.message),

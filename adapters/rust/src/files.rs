@@ -107,10 +107,7 @@ impl Files {
         fill: Vec<u8>,
         max_workers: Option<usize>,
     ) -> PyResult<()> {
-        let element = program.element(py, unit)?;
-        if fill.len() != element.size {
-            return Err(Fault::new(Kind::Configuration, "the fill value has the wrong size").into_error(py));
-        }
+        let element = program.filled_element(py, unit, &fill)?;
         let (ranges, columns) = (Ranges::get(&ranges)?, Columns::get(&entries)?);
         let out = Array::get(out, columns.out_ndim(), element.size, true)?;
         py.detach(|| {
@@ -123,11 +120,11 @@ impl Files {
         .map_err(|fault| fault.into_error(py))
     }
 
-    /// Read and decode parts of shards, whose files are open, and put the entries' elements into an array.
+    /// Read and decode parts of shards, and put the entries' elements into an array.
     #[allow(clippy::too_many_arguments, reason = "Python hands over columns, not objects")]
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands them over by value")]
     #[pyo3(signature = (shards, ranges, entries, out, unit, fill, max_workers))]
-    fn decode_shards(
+    fn decode_shards_into(
         &self,
         py: Python<'_>,
         shards: &Shards,
@@ -217,6 +214,17 @@ impl Files {
 }
 
 impl Storage for Files {
+    fn hold(&self, source: usize) -> Outcome<Option<usize>> {
+        let held = self.held.get(source).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))?;
+        if let Some(file) = held.lock().clone() {
+            return size_of(&file).map(Some).map_err(|error| Fault::system(&error, &self.path(source)));
+        }
+        Ok(self.find(source)?.map(|(file, size)| {
+            *held.lock() = Some(Arc::new(file));
+            size
+        }))
+    }
+
     fn read(&self, source: usize, offset: usize, length: Option<usize>, into: &mut Memory) -> Outcome<Option<usize>> {
         let held = self.held.get(source).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))?;
         let kept = held.lock().clone();

@@ -153,7 +153,9 @@ impl Pool {
             }
         }
         drop(state);
-        woken.iter().for_each(|helper| helper.wake());
+        for helper in &woken {
+            helper.wake();
+        }
     }
 
     fn help(&self) {

@@ -77,6 +77,18 @@ impl Chunk {
         Ok(Element { size, unit })
     }
 
+    /// The same, with a fill value that has to be of the size of an element.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn filled_element(&self, unit: usize, fill: &[u8]) -> Outcome<Element> {
+        let element = self.element(unit)?;
+        if fill.len() == element.size {
+            return Ok(element);
+        }
+        Err(Fault::new(Kind::Configuration, "the fill value has the wrong size"))
+    }
+
     /// Decode a chunk into memory of its size.
     ///
     /// # Errors
@@ -158,10 +170,7 @@ impl Program {
         fill: Vec<u8>,
         max_workers: Option<usize>,
     ) -> PyResult<()> {
-        let element = self.element(py, unit)?;
-        if fill.len() != element.size {
-            return Err(Fault::new(Kind::Configuration, "the fill value has the wrong size").into_error(py));
-        }
+        let element = self.filled_element(py, unit, &fill)?;
         let (rows, columns) = (Rows::get(&buffers)?, Columns::get(&entries)?);
         let out = Array::get(out, columns.out_ndim(), element.size, true)?;
         py.detach(|| {
@@ -306,6 +315,14 @@ impl Program {
     /// When they cannot be.
     pub fn element(&self, py: Python<'_>, unit: usize) -> PyResult<Element> {
         self.0.element(unit).map_err(|fault| fault.into_error(py))
+    }
+
+    /// The same, with a fill value that has to be of the size of an element.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn filled_element(&self, py: Python<'_>, unit: usize, fill: &[u8]) -> PyResult<Element> {
+        self.0.filled_element(unit, fill).map_err(|fault| fault.into_error(py))
     }
 
     fn arrays(&self, arrays: &[Option<Bound<'_, PyAny>>], writable: bool) -> PyResult<Vec<Option<Array>>> {

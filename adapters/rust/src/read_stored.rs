@@ -25,6 +25,12 @@ const MIN_REQUEST: usize = 32 << 10;
 
 /// Somewhere that bytes can be read from by many threads at once.
 pub trait Storage: Sync {
+    /// Say how many bytes an object has, and let all later reads be of the same version of it. None when there is nothing.
+    ///
+    /// # Errors
+    /// When storage fails.
+    fn hold(&self, source: usize) -> Outcome<Option<usize>>;
+
     /// Read bytes into memory, all from `offset` on when no length is given. None when there is nothing at all.
     ///
     /// # Errors

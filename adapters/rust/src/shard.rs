@@ -34,7 +34,7 @@ pub struct Form {
     pub at_start: bool,
     /// Inner chunks along each axis.
     pub grid: Vec<usize>,
-    /// Flat positions of inner chunks in the order in which they are written.
+    /// Flat positions of inner chunks in the order in which they are written; none when shards are only read.
     pub order: Vec<usize>,
     /// Bytes of an encoded inner chunk, when they are fixed.
     pub exact: Option<usize>,
@@ -55,10 +55,10 @@ impl Form {
         let mut seen = vec![false; self.order.len()];
         let permuted =
             self.order.iter().all(|cell| seen.get_mut(*cell).is_some_and(|seen| !std::mem::replace(seen, true)));
+        let ordered = self.order.is_empty() || permuted && cells == Some(self.order.len());
         let together = self.grid.len() == self.inner.layout.shape.len()
-            && cells == Some(self.order.len())
-            && permuted
-            && self.index.count == 2 * self.order.len()
+            && ordered
+            && cells.and_then(|cells| cells.checked_mul(2)) == Some(self.index.count)
             && self.index.fill.len() == WORD;
         if together {
             Ok(())
@@ -70,7 +70,7 @@ impl Form {
     /// Inner chunks of a shard.
     #[must_use]
     pub fn cells(&self) -> usize {
-        self.order.len()
+        self.index.count / 2
     }
 
     /// Shape of a shard.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::buffers::Array;
+use crate::buffers::{Array, Column};
 use crate::copy::Element;
 use crate::cut::Cut;
 use crate::entries::Entries;
-use crate::errors::{Fault, Kind, Outcome};
+use crate::errors::Outcome;
 use crate::program::{Columns, Program, PyBuffers, PyEntries, Rows, encoded};
 use crate::read::Reading;
 use crate::read_stored;
@@ -37,11 +37,13 @@ impl Shards {
         index_size: usize,
         at_start: bool,
         grid: Vec<usize>,
-        order: Vec<usize>,
+        order: &Bound<'_, PyAny>,
         inner_size: (Option<usize>, Option<usize>),
     ) -> PyResult<Self> {
         index.element(py, unit)?;
         let (inner, index) = (Arc::clone(inner.chunk()), Arc::clone(index.chunk()));
+        let order =
+            Column::get(order)?.as_slice().iter().map(|cell| usize::try_from(*cell)).collect::<Result<_, _>>()?;
         let (exact, most) = inner_size;
         let form = Form { inner, index, unit, index_size, at_start, grid, order, exact, most };
         form.check().map_err(|fault| fault.into_error(py))?;
@@ -86,7 +88,7 @@ impl Shards {
         keep_empty: bool,
         max_workers: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let element = self.element(py, unit)?;
+        let element = self.0.inner.element(unit).map_err(|fault| fault.into_error(py))?;
         let (rows, columns) = (Rows::get(&buffers)?, Columns::get(&entries)?);
         let source = Array::get(source, columns.out_ndim(), element.size, false)?;
         let made = py.detach(|| {
@@ -111,20 +113,12 @@ pub struct Target {
 }
 
 impl Shards {
-    fn element(&self, py: Python<'_>, unit: usize) -> PyResult<Element> {
-        self.0.inner.element(unit).map_err(|fault| fault.into_error(py))
-    }
-
     /// Borrow the caller's array.
     ///
     /// # Errors
     /// When it is not what entries and elements are about.
     pub fn target(&self, out: &Bound<'_, PyAny>, columns: &Columns, unit: usize, fill: Vec<u8>) -> PyResult<Target> {
-        let element = self.element(out.py(), unit)?;
-        if fill.len() != element.size {
-            let fault = Fault::new(Kind::Configuration, "the fill value has the wrong size");
-            return Err(fault.into_error(out.py()));
-        }
+        let element = self.0.inner.filled_element(unit, &fill).map_err(|fault| fault.into_error(out.py()))?;
         let out = Array::get(out, columns.out_ndim(), element.size, true)?;
         Ok(Target { out, element, fill })
     }

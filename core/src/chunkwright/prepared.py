@@ -32,7 +32,7 @@ from chunkwright.read_plan import ReadPlan
 from chunkwright.runs import Choice, form_runs, make_steps
 from chunkwright.selection import entries_of
 from chunkwright.shard_format import Layout, inner_chunk_order
-from chunkwright.shard_port import ShardBackend, ShardRun, ShardSteps
+from chunkwright.shard_ports import ReadsShards, ShardReader, ShardWriter, WritesShards, shard_backend_of
 from chunkwright.spec import ChunkSpec, FixedSize, Size, UnboundedSize
 from chunkwright.write_plan import WritePlan
 
@@ -63,8 +63,10 @@ class Shard:
         Where index and inner chunks lie.
     write_order
         int64: flat positions of the inner chunks in the order in which they are written.
-    run
-        How one backend does all of it, where it can.
+    reader
+        What decodes parts of shards without the core, if a backend does that.
+    writer
+        What encodes shards without the core, likewise.
     """
 
     spec: ChunkSpec
@@ -73,7 +75,8 @@ class Shard:
     grid: tuple[int, ...]
     layout: Layout
     write_order: NDArray[np.int64]
-    run: ShardRun | None = None
+    reader: ShardReader | None = None
+    writer: ShardWriter | None = None
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -464,22 +467,13 @@ def _prepare_shard(codec: ShardingIndexed, spec: ChunkSpec, backends: Sequence[B
         raise ConfigurationError("the codecs of a shard index must have a fixed size", codec=codec.name)
     layout = Layout(index.encoded_size.nbytes, codec.index_location == "start", inner.encoded_size)
     order = inner_chunk_order(grid, codec.order)
-    run = _shard_run(inner, index, grid, layout, order)
-    return Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, write_order=order, run=run)
-
-
-def _shard_run(
-    inner: PreparedChain, index: PreparedChain, grid: tuple[int, ...], layout: Layout, order: NDArray[np.int64]
-) -> ShardRun | None:
-    """Ask the backend that runs everything in a shard whether it does so in one go."""
-    if len(inner.runs) != 1 or len(index.runs) != 1:
-        return None
-    one, other = inner.runs[0], index.runs[0]
-    if isinstance(one, ForeignRun) or isinstance(other, ForeignRun) or one.backend is not other.backend:
-        return None
-    backend = one.backend
-    if not isinstance(backend, ShardBackend):
-        return None
-    steps = ShardSteps(inner=one, index=other, grid=grid, layout=layout, write_order=order)
-    compiled = backend.compile_shards(steps)
-    return None if compiled is None else ShardRun(backend, compiled)
+    shard = Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, write_order=order)
+    found = shard_backend_of(inner.runs, index.runs)
+    if found is None:
+        return shard
+    backend, of_inner, of_index = found
+    reader = backend.shard_reader(of_inner, of_index, grid, layout) if isinstance(backend, ReadsShards) else None
+    writer = (
+        backend.shard_writer(of_inner, of_index, grid, layout, order) if isinstance(backend, WritesShards) else None
+    )
+    return attrs.evolve(shard, reader=reader, writer=writer)

@@ -1,10 +1,10 @@
 """Chunks that are files of the local file system: read and decoded by the same native task, written side by side.
 
-Chunks without shards are files that are opened, read whole, decoded and closed one by one. Everything else is opened
-first, a window of files at a time: sizes are known then, the index of a shard and its inner chunks come from one
-version of the file, and inner chunks are read where they lie, neighbours together. Nobody looks at encoded bytes in
-Python, except at shard indexes. What the chain cannot decode straight into the caller's array takes the way through
-arrays, with bytes that are read natively all the same.
+Chunks without shards are files that are opened, read whole, decoded and closed one by one. Of shards, a window at a
+time is held open: index and inner chunks come from one version of the file, and inner chunks are read where they
+lie, neighbours together. What the native module does not do in one go is opened first and goes through the core,
+which has to know sizes and looks at shard indexes. What the chain cannot decode straight into the caller's array
+takes the way through arrays, with bytes that are read natively all the same.
 
 Keys are text and stay below the root; a directory, or nothing, in the place of a file is a missing chunk. Errors of
 the system are ``OSError`` with the path.
@@ -123,8 +123,8 @@ class LocalFiles:
             When a key leads out of the root.
         """
         entries = _ordered(entries)
-        plain = _is_plain(prepared, out.dtype)
-        window = _window(prepared, plain)
+        plain = _is_plain(prepared, entries, out.dtype)
+        window = _window(prepared)
         present = np.ones(len(keys), bool)
         for first in range(0, len(keys), window):
             if stop:
@@ -214,19 +214,23 @@ def _part(entries: Entries, first: int, last: int) -> Entries:
     return entries.take(rows).with_chunk(entries.chunk[begin:end] - first)
 
 
-def _is_plain(prepared: PreparedChain, dtype: np.dtype[Any]) -> bool:
+def _is_plain(prepared: PreparedChain, entries: Entries, dtype: np.dtype[Any]) -> bool:
     """Whether files go straight into the caller's array, so that nobody else has to know their sizes."""
-    if prepared.shard is not None or len(prepared.runs) != 1:
+    if prepared.shard is not None:
+        reader = prepared.shard.reader
+        return prepared.is_partial and reader is not None and reader.takes(entries, dtype)
+    if len(prepared.runs) != 1:
         return False
     run = prepared.runs[0]
     return isinstance(run, Run) and isinstance(run.compiled, FixedRun) and run.compiled.takes(dtype)
 
 
-def _window(prepared: PreparedChain, plain: bool) -> int:
+def _window(prepared: PreparedChain) -> int:
     """How many files one call is about."""
     nbytes = prepared.spec.elements * (prepared.spec.dtype.itemsize or 32)
     window = WINDOW_NBYTES // max(nbytes, 1)
-    if not plain:
+    if len(prepared.runs) != 1:
+        # These are held open.
         window = min(4 * window, MAX_OPEN, _native.descriptors() // 4)
     return max(window, 1)
 

@@ -95,11 +95,11 @@ class Program:
 
 @final
 class Shards:
-    """A sharding codec, compiled.
+    """A sharding codec: the programs of inner chunks and of the index, where they lie, and what an index may say.
 
-    ``unit`` bytes of the index's numbers are reversed together, ``index_size`` is that of an encoded index; ``grid`` has
-    the inner chunks along each axis, and ``order`` their flat positions in the order in which they are written.
-    ``inner_size`` are the bytes of an encoded inner chunk, exactly and at most, None where that is not known.
+    ``unit`` bytes of the index's numbers are reversed together. ``grid`` has the inner chunks along each axis,
+    ``order`` their flat positions in the order in which they are written, none for reading alone. ``inner_size`` are
+    the bytes of an encoded inner chunk, exactly and at most, None where that is not known.
     """
 
     def __new__(
@@ -110,7 +110,7 @@ class Shards:
         index_size: int,
         at_start: bool,
         grid: Sequence[int],
-        order: Sequence[int],
+        order: _Column,
         inner_size: tuple[int | None, int | None],
     ) -> Shards: ...
     def decode_into(
@@ -122,7 +122,7 @@ class Shards:
         fill: bytes,
         max_workers: int | None,
     ) -> None:
-        """Decode parts of shards and put the entries' elements into an array."""
+        """Decode parts of shards, boxes only, and put the entries' elements into an array."""
 
     def encode_from(
         self,
@@ -133,7 +133,7 @@ class Shards:
         keep_empty: bool,
         max_workers: int | None,
     ) -> list[Buffer | None]:
-        """Gather inner chunks from an array, encode them, and put them into shards, beside those that stay."""
+        """Gather inner chunks from an array, boxes only, encode them, and put them into shards."""
 
 @final
 class Files:
@@ -165,7 +165,7 @@ class Files:
     ) -> None:
         """Read and decode chunks, and put the entries' elements into an array."""
 
-    def decode_shards(
+    def decode_shards_into(
         self,
         shards: Shards,
         ranges: _Ranges,
@@ -175,7 +175,7 @@ class Files:
         fill: bytes,
         max_workers: int | None,
     ) -> None:
-        """Read and decode parts of shards, whose files are open, and put the entries' elements into an array."""
+        """Read and decode parts of shards, boxes only, and put the entries' elements into an array."""
 
     def write(self, contents: Sequence[Buffer | None], max_workers: int | None) -> None:
         """Replace files, each entirely or not at all; None removes one."""

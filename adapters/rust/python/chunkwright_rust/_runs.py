@@ -191,56 +191,35 @@ class FixedRun(_ArrayRun):
         super().__init__(steps)
         dtype = self._spec.dtype.numpy
         middle = next(step for step in steps if step.codec.kind == "array->bytes")
-        self._stored = _stored(middle)
-        self.unit = unit_between(dtype, self._stored)
-        fill = fill_bytes(self._spec.fill_value, self._stored)
+        self.stored = _stored(middle)
+        self.unit = unit_between(dtype, self.stored)
+        fill = fill_bytes(self._spec.fill_value, self.stored)
         self.program = Program(
-            list(self._spec.shape), list(self._order), fill, significant(self._stored), _stages(steps, self._stored)
+            list(self._spec.shape), list(self._order), fill, significant(self.stored), _stages(steps, self.stored)
         )
         self._stored_shape = tuple(self._spec.shape[axis] for axis in self._order)
 
     def decode_into(self, buffers: Buffers, entries: Entries, out: NDArray[Any], max_workers: int | None) -> None:
         """Decode into the caller's array; see :class:`~chunkwright.ports.Backend`."""
-        target = self.target(out)
-        if target is None:
+        if not self.takes(out.dtype):
             self._decode_by_numpy(buffers, entries, out, max_workers)
-        elif FILES is not None and isinstance(buffers.owners, FILES):
-            ranges, columns = ranges_of(buffers), columns_of(entries)
-            buffers.owners.decode_into(self.program, ranges, columns, *target, max_workers)
+            return
+        target = self.target(entries, out, max_workers)
+        if FILES is not None and isinstance(buffers.owners, FILES):
+            buffers.owners.decode_into(self.program, ranges_of(buffers), *target)
         else:
-            self.program.decode_into(rows_of(buffers), columns_of(entries), *target, max_workers)
+            self.program.decode_into(rows_of(buffers), *target)
 
-    def target(self, out: NDArray[Any]) -> tuple[NDArray[np.void], int, bytes] | None:
-        """Return the caller's array as the native module takes it.
-
-        Parameters
-        ----------
-        out
-            The caller's array.
-
-        Returns
-        -------
-        tuple or None
-            The array, how many bytes are reversed together, and the fill value; None when it takes NumPy.
-        """
-        unit = unit_between(out.dtype, self._stored)
-        return None if unit is None else (opaque(out), unit, fill_bytes(self._spec.fill_value, out.dtype))
+    def target(self, entries: Entries, out: NDArray[Any], max_workers: int | None) -> tuple[Any, ...]:
+        """Return what the native module has to know of the caller's array, whose dtype is one that is taken."""
+        unit = unit_between(out.dtype, self.stored)
+        assert unit is not None
+        return columns_of(entries), opaque(out), unit, fill_bytes(self._spec.fill_value, out.dtype), max_workers
 
     def source(self, source: NDArray[Any]) -> tuple[NDArray[np.void], int]:
-        """Return an array that is encoded as the native module takes it.
-
-        Parameters
-        ----------
-        source
-            The caller's array.
-
-        Returns
-        -------
-        tuple
-            The array, and how many bytes are reversed together.
-        """
-        unit = unit_between(source.dtype, self._stored)
-        return (opaque(converted(source, self._stored)), 1) if unit is None else (opaque(source), unit)
+        """Return an array that is encoded as the native module takes it, and how many bytes are reversed together."""
+        unit = unit_between(source.dtype, self.stored)
+        return (opaque(converted(source, self.stored)), 1) if unit is None else (opaque(source), unit)
 
     def takes(self, dtype: np.dtype[Any]) -> bool:
         """Say whether elements go straight into arrays of a dtype.
@@ -255,11 +234,11 @@ class FixedRun(_ArrayRun):
         bool
             False when NumPy has to convert them.
         """
-        return unit_between(dtype, self._stored) is not None
+        return unit_between(dtype, self.stored) is not None
 
     def decode_arrays(self, items: Sequence[Any | None], max_workers: int | None) -> list[NDArray[Any] | None]:
         """Decode whole chunks; see :class:`~chunkwright.ports.Backend`."""
-        dtype, unit = (self._stored, 1) if self.unit is None else (self._spec.dtype.numpy, self.unit)
+        dtype, unit = (self.stored, 1) if self.unit is None else (self._spec.dtype.numpy, self.unit)
         arrays = [
             None if item is None else np.empty(self._stored_shape, dtype).transpose(self._inverse) for item in items
         ]
@@ -287,7 +266,7 @@ class FixedRun(_ArrayRun):
         return self.program.encode_each(arrays, unit, max_workers)
 
     def _as_stored(self, arrays: Sequence[NDArray[Any] | None]) -> tuple[list[NDArray[np.void] | None], int]:
-        dtype, unit = (self._stored, 1) if self.unit is None else (self._spec.dtype.numpy, self.unit)
+        dtype, unit = (self.stored, 1) if self.unit is None else (self._spec.dtype.numpy, self.unit)
         return [None if array is None else opaque(array.astype(dtype, copy=False)) for array in arrays], unit
 
 

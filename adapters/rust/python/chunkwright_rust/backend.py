@@ -11,18 +11,19 @@ from importlib.metadata import version
 from typing import Any
 
 import attrs
+import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.buffers import Buffers
 from chunkwright.codecs import Codec
 from chunkwright.entries import Entries
 from chunkwright.ports import Run, Step, Supported, Unsupported
-from chunkwright.shard_port import ShardRun, ShardSteps
+from chunkwright.shard_format import Layout
 from chunkwright.spec import ChunkSpec
 from chunkwright_rust._file_io import LocalFiles
 from chunkwright_rust._kernels import find
 from chunkwright_rust._runs import FILES, compile_run
-from chunkwright_rust._shards import CompiledShards
+from chunkwright_rust._shards import NativeShardReader, NativeShardWriter, make_reader, make_writer
 
 __all__ = ("RustBackend",)
 
@@ -87,6 +88,52 @@ class RustBackend:
             One of the classes of :mod:`chunkwright_rust._runs`.
         """
         return compile_run(steps)
+
+    def shard_reader(self, inner: Run, index: Run, grid: tuple[int, ...], layout: Layout) -> NativeShardReader | None:
+        """Make what decodes parts of shards; see :class:`~chunkwright.shard_ports.ReadsShards`.
+
+        Parameters
+        ----------
+        inner
+            All that is done to an inner chunk.
+        index
+            All that is done to the index.
+        grid
+            Inner chunks along each axis.
+        layout
+            Where the index and the inner chunks lie.
+
+        Returns
+        -------
+        NativeShardReader or None
+            None for elements of variable length.
+        """
+        return make_reader(inner, index, grid, layout)
+
+    def shard_writer(
+        self, inner: Run, index: Run, grid: tuple[int, ...], layout: Layout, write_order: NDArray[np.int64]
+    ) -> NativeShardWriter | None:
+        """Make what encodes shards; see :class:`~chunkwright.shard_ports.WritesShards`.
+
+        Parameters
+        ----------
+        inner
+            All that is done to an inner chunk.
+        index
+            All that is done to the index.
+        grid
+            Inner chunks along each axis.
+        layout
+            Where the index and the inner chunks lie.
+        write_order
+            int64: flat positions of the inner chunks in the order in which they are written.
+
+        Returns
+        -------
+        NativeShardWriter or None
+            None for elements of variable length.
+        """
+        return make_writer(inner, index, grid, layout, write_order)
 
     def decode_into(
         self, run: Run, buffers: Buffers, entries: Entries, out: NDArray[Any], *, max_workers: int | None = None
@@ -227,84 +274,6 @@ class RustBackend:
             One per item.
         """
         encoded: list[Buffer | None] = run.compiled.encode_bytes(items, max_workers)
-        return encoded
-
-    def compile_shards(self, steps: ShardSteps) -> CompiledShards | None:
-        """Compile a sharding codec; see :class:`~chunkwright.shard_port.ShardBackend`.
-
-        Parameters
-        ----------
-        steps
-            The sharding codec, all of whose codecs are run here.
-
-        Returns
-        -------
-        CompiledShards or None
-            None when its elements are of variable length.
-        """
-        return CompiledShards.of(steps)
-
-    def decode_shards(
-        self, run: ShardRun, buffers: Buffers, entries: Entries, out: NDArray[Any], *, max_workers: int | None = None
-    ) -> bool:
-        """Decode parts of shards into the caller's array; see :class:`~chunkwright.shard_port.ShardBackend`.
-
-        Parameters
-        ----------
-        run
-            The sharding codec.
-        buffers
-            One row per shard.
-        entries
-            Selections, ordered by shard.
-        out
-            The caller's array.
-        max_workers
-            Limit of threads.
-
-        Returns
-        -------
-        bool
-            Whether that was done; not with index lists, nor where NumPy has to convert elements.
-        """
-        done: bool = run.compiled.decode_into(buffers, entries, out, max_workers)
-        return done
-
-    def encode_shards(
-        self,
-        run: ShardRun,
-        source: NDArray[Any],
-        entries: Entries,
-        *,
-        existing: Buffers,
-        keep_empty: bool,
-        max_workers: int | None = None,
-    ) -> list[Buffer | None] | None:
-        """Encode shards from the caller's array; see :class:`~chunkwright.shard_port.ShardBackend`.
-
-        Parameters
-        ----------
-        run
-            The sharding codec.
-        source
-            The caller's array.
-        entries
-            Selections, ordered by shard.
-        existing
-            What the shards were before.
-        keep_empty
-            Whether inner chunks of nothing but the fill value are encoded.
-        max_workers
-            Limit of threads.
-
-        Returns
-        -------
-        list of Buffer or None
-            One per shard; None instead of a list when entries have index lists.
-        """
-        encoded: list[Buffer | None] | None = run.compiled.encode_from(
-            source, entries, existing, keep_empty, max_workers
-        )
         return encoded
 
 

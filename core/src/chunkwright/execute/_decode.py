@@ -123,8 +123,8 @@ def one_whole(shape: tuple[int, ...]) -> Entries:
 def _decode_shards_into(
     shard: Shard, buffers: Buffers, entries: Entries, out: NDArray[Any], max_workers: int | None
 ) -> Calls[None]:
-    run = shard.run
-    if run is not None and run.backend.decode_shards(run, buffers, entries, out, max_workers=max_workers):
+    if shard.reader is not None and shard.reader.takes(entries, out.dtype):
+        shard.reader.decode_into(buffers, entries, out, max_workers=max_workers)
         return
     parts = split(entries, shard.inner.spec.shape, shard.grid)
     inner = yield from locate_inner(shard, buffers, parts)
