@@ -1,9 +1,14 @@
 """When work is done right here instead of in another thread.
 
-A hop to a thread and back costs 40 to 70 microseconds, more than decoding a small chunk. Doing the work on the
-event loop instead holds up whatever else runs there, so it is done only on the private loop that zarr keeps for
-its synchronous API, and only when the planned work takes about as long as the hop and a little. Foreign codecs
-never run there: nobody knows what they do, and some call zarr's synchronous API themselves.
+A hop to a thread and back costs 40 to 70 microseconds where the CPUs are awake, and 200 where they have gone to sleep:
+more than decoding a small chunk. Doing the work on the event loop instead holds up whatever else runs there, so it is
+done only on the private loop that zarr keeps for its synchronous API, and there
+
+- when the work takes about as long as the hop and a little; or
+- when nobody else uses the loop, and the last work of this kind went so fast that this should be over in two
+  milliseconds. The first of its kind is done in a thread, to see.
+
+Foreign codecs never run there: nobody knows what they do, and some call zarr's synchronous API themselves.
 """
 
 from __future__ import annotations
@@ -17,13 +22,19 @@ from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
 from chunkwright_zarr.ready import Ready
 
-__all__ = ("granule", "is_small", "is_small_selection", "on_private_loop")
+__all__ = ("granule", "is_brief", "is_small", "is_small_selection", "on_private_loop", "touched")
 
 MAX_CHUNKS = 8
 """Most (inner) chunks of small work; each costs ten to twenty microseconds besides its bytes."""
 
 MAX_NBYTES = 128 << 10
 """Most decoded bytes of small work; a hundred microseconds or so for common codecs."""
+
+MAX_BRIEF_NBYTES = 4 << 20
+"""Most decoded bytes of work that is done here when nobody else uses the loop."""
+
+MAX_BRIEF_SECONDS = 0.002
+"""How long that work should take at most."""
 
 
 def on_private_loop() -> bool:
@@ -80,20 +91,72 @@ def is_small_selection(ready: Ready, entries: Entries) -> bool:
     bool
         Never for elements of variable length, nor for selections with index lists.
     """
+    work = touched(ready, entries) if len(entries) <= MAX_CHUNKS else None
+    return work is not None and _is_little(*work)
+
+
+def _is_little(chunks: int, nbytes: int) -> bool:
+    return chunks <= MAX_CHUNKS and nbytes <= MAX_NBYTES
+
+
+def is_brief(ready: Ready, work: tuple[int, int] | None) -> bool:
+    """Whether a read is over so soon that it may be done on zarr's loop.
+
+    Parameters
+    ----------
+    ready
+        The chain of the chunks.
+    work
+        What :func:`touched` says of it.
+
+    Returns
+    -------
+    bool
+        Always for small work.
+    """
+    if work is None:
+        return False
+    if _is_little(*work):
+        return True
+    _, nbytes = work
+    if nbytes > MAX_BRIEF_NBYTES or ready.pace.expected(nbytes) > MAX_BRIEF_SECONDS:
+        return False
+    return len(asyncio.all_tasks()) == 1
+
+
+def touched(ready: Ready, entries: Entries) -> tuple[int, int] | None:
+    """Count what has to be decoded for a selection.
+
+    Parameters
+    ----------
+    ready
+        The chain of the chunks.
+    entries
+        Their selections.
+
+    Returns
+    -------
+    tuple of int or None
+        (Inner) chunks and their decoded bytes. None for elements of variable length, foreign codecs, and selections
+        with index lists.
+    """
     prepared = ready.prepared
     if prepared is None or ready.is_foreign:
-        return False
+        return None
     itemsize = prepared.spec.dtype.itemsize
-    if itemsize is None or len(entries) > MAX_CHUNKS or not entries.is_boxes:
-        return False
+    if itemsize is None or not entries.is_boxes:
+        return None
     least = granule(prepared)
-    touched = 0
-    for start, count, step in zip(entries.start.tolist(), entries.count.tolist(), entries.step.tolist(), strict=True):
-        pieces = 1
-        for first, taken, by, size in zip(start, count, step, least, strict=True):
-            pieces *= (first + max(taken - 1, 0) * by) // size - first // size + 1
-        touched += pieces
-    return touched <= MAX_CHUNKS and touched * math.prod(least) * itemsize <= MAX_NBYTES
+    chunks = len(entries)
+    if least != prepared.spec.shape:
+        chunks = 0
+        columns = (entries.start.tolist(), entries.count.tolist(), entries.step.tolist())
+        for start, count, step in zip(*columns, strict=True):
+            pieces = 1
+            for first, taken, by, size in zip(start, count, step, least, strict=True):
+                pieces *= (first + max(taken - 1, 0) * by) // size - first // size + 1
+            chunks += pieces
+    return chunks, chunks * math.prod(least) * itemsize
 
 
 def granule(prepared: PreparedChain) -> tuple[int, ...]:

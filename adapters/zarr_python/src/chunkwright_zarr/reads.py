@@ -8,6 +8,7 @@ because they are not sharded, or their shards are in memory or of little size, n
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -34,7 +35,7 @@ from chunkwright_zarr.driving import (
     whole_fraction,
     whole_nbytes,
 )
-from chunkwright_zarr.inline import MAX_CHUNKS, is_small_selection, on_private_loop
+from chunkwright_zarr.inline import MAX_CHUNKS, is_brief, on_private_loop, touched
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, read_entries
 
@@ -85,7 +86,7 @@ async def drive_read(
             read.plan()
         count("read", "async")
         await read_async(read.jobs(), out, limits, is_async=any(ready.is_async for ready in readies))
-    elif on_private_loop() and read.is_small:
+    elif on_private_loop() and read.is_brief:
         count("read", "inline")
         return read.at_once(out)
     elif read.is_few or read.is_native:
@@ -116,6 +117,7 @@ class _Read:
         self._kind, self._limits = kind, limits
         self._entries: list[Entries] = []
         self._plans: list[ReadPlan] = []
+        self._work: tuple[int, int] | None = None
 
     def select(self) -> list[Entries]:
         """All selections, before the first plan: what cannot be expressed must turn up before anything is read."""
@@ -137,9 +139,14 @@ class _Read:
         return len(self._groups) == 1 and len(self._groups[0].rows) <= MAX_CHUNKS
 
     @property
-    def is_small(self) -> bool:
-        """Whether this is small work; looked into for a few chunks only."""
-        return self.is_few and is_small_selection(self._readies[0], self.select()[0])
+    def is_brief(self) -> bool:
+        """Whether this is soon over; looked into for a few chunks only."""
+        if len(self._groups) > 1 or len(self._groups[0].rows) > MAX_PLANNED_ON_LOOP:
+            return False
+        if not (self.is_few or self.is_native):
+            return False
+        self._work = touched(self._readies[0], self.select()[0])
+        return is_brief(self._readies[0], self._work)
 
     @property
     def is_native(self) -> bool:
@@ -148,6 +155,13 @@ class _Read:
 
     def at_once(self, out: NDArray[Any], stop: Stop | None = None) -> tuple[GetResult, ...]:
         """Read a few chunks, or files that need no plan, on this thread."""
+        started = time.perf_counter()
+        statuses = self._at_once(out, stop)
+        if self._work is not None:
+            self._readies[0].pace.record(self._work[1], time.perf_counter() - started)
+        return statuses
+
+    def _at_once(self, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
         root = local_root(row[0] for group in self._groups for row in group.rows) if self.is_native else None
         if root is not None:
             return self._natively(root, out, stop)

@@ -11,6 +11,7 @@ backend.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import OrderedDict
@@ -30,10 +31,54 @@ from chunkwright_store.zarr import is_cpu
 from chunkwright_zarr.codecs import chain_of
 from chunkwright_zarr.specs import chunk_spec
 
-__all__ = ("Ready", "check_strict", "has_foreign", "make_ready")
+__all__ = ("Pace", "Ready", "check_strict", "has_foreign", "make_ready")
 
 MAX_PREPARED = 512
 """Prepared chains that a process keeps; each is a few kilobytes."""
+
+
+class Pace:
+    """How fast the last read of an array was.
+
+    Examples
+    --------
+    >>> pace = Pace()
+    >>> pace.expected(1)
+    inf
+    >>> pace.record(1000, 0.5)
+    >>> pace.expected(3000)
+    1.5
+    """
+
+    def __init__(self) -> None:
+        self._seconds_per_byte = math.inf
+
+    def record(self, nbytes: int, seconds: float) -> None:
+        """Keep what a read took.
+
+        Parameters
+        ----------
+        nbytes
+            Decoded bytes.
+        seconds
+            How long it took.
+        """
+        self._seconds_per_byte = seconds / nbytes if nbytes else math.inf
+
+    def expected(self, nbytes: int) -> float:
+        """Return the seconds that another read should take.
+
+        Parameters
+        ----------
+        nbytes
+            Decoded bytes.
+
+        Returns
+        -------
+        float
+            Infinite when nothing was read yet.
+        """
+        return self._seconds_per_byte * nbytes if nbytes else 0.0
 
 
 @attrs.frozen(eq=False)
@@ -57,6 +102,8 @@ class Ready:
     is_unfit
         Whether the reason is that codecs and spec do not fit each other. The spec that zarr makes a pipeline
         with can be a placeholder that fits nothing.
+    pace
+        How fast reads are.
     """
 
     spec: ArraySpec
@@ -66,6 +113,7 @@ class Ready:
     reason: str = ""
     file_io: FileIO | None = None
     is_unfit: bool = False
+    pace: Pace = attrs.field(factory=Pace, init=False)
 
 
 def make_ready(codecs: Sequence[Codec], spec: ArraySpec, backends: tuple[Backend, ...], *, strict: bool) -> Ready:
