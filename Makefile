@@ -1,7 +1,7 @@
 # `make demo` shows what chunkwright does on a real volume; `make test` runs every test. Both set up .venv first.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-own test-doctest test-zarr zarr-suite differential fuzz lint format types imports docstrings docs bench rust check clean setup
+.PHONY: help demo test test-own test-doctest test-zarr test-latest differential fuzz lint format types imports docstrings docs bench rust check clean setup
 SHELL := bash
 
 BIN := .venv/bin
@@ -10,6 +10,7 @@ WORKERS ?= 2
 EXAMPLES ?= 2000
 N ?= 300000
 SEED ?= 0
+RELEASE ?= newest
 PACKAGES := chunkwright chunkwright_numcodecs chunkwright_rust chunkwright_store chunkwright_zarr
 CARGO := CARGO_TARGET_DIR=$(CURDIR)/target PYO3_PYTHON=$(CURDIR)/$(PY) cargo
 
@@ -31,12 +32,13 @@ test-own: setup ## Run our tests, with branch coverage of the core
 test-doctest: setup ## Run the examples in docstrings
 	$(PY) -m pytest --doctest-modules --pyargs $(PACKAGES)
 
-test-zarr: setup ## Run zarr's codec, indexing and pipeline tests under our pipeline, with each backend
+test-zarr: setup ## Run all of zarr's own tests under our pipeline, with each backend
 	$(PY) tools/zarr_suite.py --workers $(WORKERS) --backend numcodecs
 	$(PY) tools/zarr_suite.py --workers $(WORKERS) --backend rust
 
-zarr-suite: setup ## Run all of zarr's tests under our pipeline
-	$(PY) tools/zarr_suite.py --workers $(WORKERS) --all
+test-latest: setup ## The same with the newest zarr 3 on PyPI, or with RELEASE, in an environment of its own
+	$(PY) tools/zarr_suite.py --workers $(WORKERS) --release $(RELEASE) --backend numcodecs
+	$(PY) tools/zarr_suite.py --workers $(WORKERS) --release $(RELEASE) --backend rust
 
 differential: setup ## Compare with NumPy and zarr on many more random arrays (EXAMPLES of each test)
 	CHUNKWRIGHT_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -o faulthandler_timeout=0 -n $(WORKERS) tests/differential

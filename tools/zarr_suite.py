@@ -1,8 +1,12 @@
-"""Runs zarr's own tests with chunkwright's codec pipeline in place of zarr's.
+"""Runs all of zarr's own tests with chunkwright's codec pipeline in place of zarr's.
 
 The tests come from zarr's source distribution, fetched by pip once into ``.work/``; its ``src/`` is removed
 so that the installed zarr is what is tested. zarr's pytest settings apply. Tests that cannot pass under
-another pipeline are listed, with reasons, in ``tests/zarr_suite/expected.txt``.
+another pipeline are listed, with reasons, in ``tests/zarr_suite/expected.txt``; the pytest plugin next to that list
+checks it, and that the pipeline and the backend were used at all.
+
+Another release of zarr (``--release newest`` or ``--release 3.4.0``) is installed into a virtual environment of
+its own under ``.work/``, with our distributions as they are checked out.
 """
 
 from __future__ import annotations
@@ -13,14 +17,14 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / ".work"
-
-# What has to do with codecs, pipelines and selections.
-CORE_TESTS = ("test_indexing.py", "test_codecs", "test_codec_pipeline*.py", "test_v2.py", "test_config.py")
+MEMBERS = ("core", "adapters/numcodecs", "adapters/store_bridge", "adapters/zarr_python")
 
 # Not about this repository: old releases, documentation, build scripts; or timings.
 LEFT_OUT = ("test_regression", "test_docs.py", "test_examples.py", "benchmarks", "test_version_derivation.py")
@@ -33,7 +37,7 @@ def fetch(release: str) -> Path:
         return folder
     downloads = WORK / "downloads"
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "zarr"]
-    subprocess.run([*command, "--dest", str(downloads), f"zarr=={release}"], check=True)
+    run([*command, "--dest", str(downloads), f"zarr=={release}"])
     unpacked = WORK / "unpacking"
     shutil.rmtree(unpacked, ignore_errors=True)
     with tarfile.open(downloads / f"zarr-{release}.tar.gz") as archive:
@@ -43,12 +47,34 @@ def fetch(release: str) -> Path:
     return folder
 
 
-def selection(folder: Path, everything: bool) -> list[str]:
-    """Return pytest's arguments that choose the tests."""
-    if everything:
-        return ["tests", *(f"--ignore=tests/{name}" for name in LEFT_OUT)]
-    found = sorted(path for pattern in CORE_TESTS for path in folder.glob(f"tests/{pattern}"))
-    return [str(path.relative_to(folder)) for path in found]
+def run(command: Sequence[str], **variables: str) -> str:
+    """Run a command that has to succeed and return what it prints."""
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout
+
+
+def python_with(release: str) -> str:
+    """Make a virtual environment with a release of zarr, or bring it up to date, and return its interpreter."""
+    venv = WORK / f"venv-zarr-{release}"
+    python = venv / "bin" / "python"
+    if not python.exists():
+        run([sys.executable, "-m", "venv", str(venv)])
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+    wanted = "zarr>=3.4,<4" if release == "newest" else f"zarr=={release}"
+    others = [name for name in groups["zarr-suite"] if not name.startswith("zarr==")]
+    members = [item for member in MEMBERS for item in ("-e", str(ROOT / member))]
+    run([str(python), "-m", "pip", "install", "--quiet", "--upgrade", wanted, *others, *groups["rust"], *members])
+    # Compiled before for the main environment: cargo finds nothing to do.
+    variables = {"CARGO_TARGET_DIR": str(ROOT / "target"), "PYO3_PYTHON": sys.executable, "VIRTUAL_ENV": str(venv)}
+    manifest = str(ROOT / "adapters" / "rust" / "Cargo.toml")
+    develop = ["develop", "--release", "--locked", "--quiet", "--manifest-path", manifest]
+    run([str(venv / "bin" / "maturin"), *develop], **variables)
+    return str(python)
+
+
+def zarr_of(python: str) -> str:
+    """Return the version of zarr that an interpreter has."""
+    return run([python, "-c", "import importlib.metadata as m; print(m.version('zarr'))"]).strip()
 
 
 def environment(pipeline: str, backend: str) -> dict[str, str]:
@@ -60,15 +86,25 @@ def environment(pipeline: str, backend: str) -> dict[str, str]:
 
 def main() -> int:
     """Run the tests and return pytest's exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--all", action="store_true", help="run all of zarr's tests instead of those near codecs")
-    parser.add_argument("--workers", default="2", help="number of test processes")
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0] if __doc__ else None, epilog="Other options go to pytest."
+    )
     parser.add_argument("--backend", default="auto", help="value of codec_pipeline.backend")
     parser.add_argument("--pipeline", default="chunkwright_zarr.CodecPipeline", help="value of codec_pipeline.path")
+    parser.add_argument("--release", help="a release of zarr, or 'newest' (3.x on PyPI), instead of the installed one")
+    parser.add_argument("--tests", action="append", help="a part of the tests, such as tests/test_codecs; repeatable")
+    parser.add_argument("--workers", default="2", help="number of test processes")
     arguments, extra = parser.parse_known_args()
-    folder = fetch(version("zarr"))
-    command = [sys.executable, "-m", "pytest", "-p", "expectations", "-p", "no:cacheprovider", "-n", arguments.workers]
-    tests = selection(folder, arguments.all)
+    python = sys.executable if arguments.release is None else python_with(arguments.release)
+    release = zarr_of(python)
+    folder, pinned = fetch(release), version("zarr")
+    note = "as pinned" if release == pinned else f"pinned is {pinned}"
+    print(f"tests of zarr {release} ({note}) with backend {arguments.backend}", flush=True)
+    command = [python, "-m", "pytest", "-p", "expectations", "-p", "no:cacheprovider"]
+    command += ["-n", arguments.workers, "--dist", "worksteal"]
+    # A folder of its own: pytest fails when runs that share one clean up at the same time.
+    command.append(f"--basetemp={WORK / f'tmp-{release}-{arguments.backend}'}")
+    tests = arguments.tests or ["tests", *(f"--ignore=tests/{name}" for name in LEFT_OUT)]
     variables = environment(arguments.pipeline, arguments.backend)
     return subprocess.run([*command, *tests, *extra], cwd=folder, env=variables, check=False).returncode
 

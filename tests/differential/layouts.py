@@ -43,35 +43,12 @@ class Layout:
     options: Mapping[str, Any]
 
     @property
-    def stores_what_zarr_stores(self) -> bool:
-        """Whether the bytes must be equal.
-
-        Where other codecs stand around the sharding codec and empty chunks are kept, zarr also writes the inner
-        chunks that lie wholly beyond the array's edge. We leave them out, as both do without other codecs.
-        """
-        alone = not self.options.get("filters") and not self.options.get("compressors")
-        return alone or not self._is_sharded or not self.options["config"]["write_empty_chunks"]
-
-    @property
     def is_compressed(self) -> bool:
         """Whether a compressor makes the bytes; libraries and versions of one differ in them."""
         names = ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd")
         return self.options.get("compressors", "auto") == "auto" or any(
             name in repr(self.options).lower() for name in names
         )
-
-    @property
-    def clips_as_zarr(self) -> bool:
-        """Whether a write of all of a clipped shard leaves alone what lies beyond the array's edge, as in zarr.
-
-        With a transpose around the sharding codec zarr puts the fill value there. We keep what was there, as both
-        do without one.
-        """
-        return not self._is_sharded or not self.options["filters"]
-
-    @property
-    def _is_sharded(self) -> bool:
-        return isinstance(self.options.get("serializer"), ShardingCodec)
 
     def create(self, store: Any, fill_value: Any) -> Any:
         """Create the array under the pipeline in use."""

@@ -50,8 +50,10 @@ def _plain(name: str, dtype: str = "u2", **options: Any) -> Layout:
 
 
 def _shards(name: str, codecs: Any = BARE, dtype: str = "u2", filters: Any = "auto", **options: Any) -> Layout:
+    compressors = options.pop("compressors", None)
     sharding = ShardingCodec(chunk_shape=options.pop("inner", (2, 4)), codecs=codecs, **options)
-    return Layout(name, {"chunks": (4, 8), "serializer": sharding, "compressors": None, "filters": filters}, dtype)
+    given = {"serializer": sharding, "compressors": compressors, "filters": filters}
+    return Layout(name, {"chunks": (4, 8), **given}, dtype)
 
 
 def _v2(name: str, dtype: str = "<u2", **options: Any) -> Layout:
@@ -98,6 +100,14 @@ SHARDED = [
     _shards("one inner chunk", inner=(4, 8)),
 ]
 
+#: Other codecs on both sides of the sharding codec.
+AROUND = [
+    _shards("transpose, big", inner=(4, 2), filters=[TransposeCodec(order=(1, 0))], index_location="start"),
+    _shards("zstd around shards", compressors=[ZstdCodec(level=1)]),
+    _shards("transpose and crc32c", inner=(4, 2), filters=[TransposeCodec(order=(1, 0))], compressors=[Crc32cCodec()]),
+    _shards("transpose inside", (TransposeCodec(order=(1, 0)), ShardingCodec(chunk_shape=(2, 1), codecs=BARE))),
+]
+
 V2 = [
     _v2("v2 raw"),
     _v2("v2 raw big", ">i4"),
@@ -109,4 +119,4 @@ V2 = [
     _v2("v2 blosc", ">f4", compressors=numcodecs.Blosc("lz4", shuffle=1)),
 ]
 
-LAYOUTS = [*PLAIN, *SHARDED, *V2]
+LAYOUTS = [*PLAIN, *SHARDED, *AROUND, *V2]

@@ -12,7 +12,7 @@ from zarr.codecs import BytesCodec, ShardingCodec, ZstdCodec
 from zarr.codecs.numcodecs import Delta
 from zarr.storage import MemoryStore
 
-from tests.interop.layouts import LAYOUTS, SHARDED, Layout
+from tests.interop.layouts import AROUND, LAYOUTS, SHARDED, Layout
 from tests.support.arrays import assert_same
 from tests.support.pipelines import DEFAULT, Pipeline
 
@@ -20,9 +20,6 @@ pytestmark = [
     pytest.mark.usefixtures("stopped_clock"),
     pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec:UserWarning"),
 ]
-
-#: With a transpose around the sharding codec zarr keeps inner chunks beyond the array's edge too; we do not.
-ALONE = [layout for layout in SHARDED if layout.options["filters"] == "auto"]
 
 type Writes = Callable[[Any], None]
 
@@ -70,7 +67,7 @@ def test_partial_writes_store_what_zarr_stores(pipeline: Pipeline, layout: Layou
     _assert_same_objects(pipeline, layout.create, writes)
 
 
-@pytest.mark.parametrize("layout", [*ALONE, LAYOUTS[0]], ids=str)
+@pytest.mark.parametrize("layout", [*SHARDED, *AROUND, LAYOUTS[0]], ids=str)
 def test_empty_chunks_are_kept_as_zarr_keeps_them(pipeline: Pipeline, layout: Layout) -> None:
     def create(store: Any) -> Any:
         return zarr.create_array(

@@ -15,6 +15,7 @@ SMALLEST = {
     "FEW": 0,
     "MAX_AT_ONCE": 1,
     "MAX_BRIEF_NBYTES": 0,
+    "MAX_FEW_NBYTES": 0,
     "MAX_CHUNKS": 0,
     "MAX_NBYTES": 0,
     "MAX_OPEN": 2,

@@ -462,3 +462,11 @@ def test_boxes_are_read_under_use_with_a_backend_of_choice() -> None:
     with use(backend="numcodecs", strict=True):
         array = written({}, chunks=(7, 7))
     assert_boxes(read_boxes(array, [[1, 2]], (3, 4)), DATA, [[1, 2]], (3, 4))
+
+
+def test_what_is_no_array_is_named() -> None:
+    group: Any = zarr.create_group({})
+    with pytest.raises(TypeError, match=r"a zarr array is needed, not zarr\..*Group"):
+        read_boxes(group, [[0]], (1,))
+    with pytest.raises(TypeError, match=r"a zarr array is needed, not zarr\..*Group"):
+        asyncio.run(read_boxes_async(group, [[0]], (1,)))

@@ -8,12 +8,14 @@ from typing import Any
 import numcodecs
 import numpy as np
 import pytest
+import zarr
 import zarr.codecs as zc
 import zarr.codecs.numcodecs as zn
 from zarr.codecs._v2 import V2Codec
 
 from chunkwright.chain import CodecChain
 from chunkwright.codecs import Foreign, ShardingIndexed
+from chunkwright_zarr import use
 from chunkwright_zarr.codecs import NATIVE, chain_of
 from chunkwright_zarr.specs import chunk_spec
 from tests.support.codecs import AddOne, Invert
@@ -134,6 +136,7 @@ def test_a_configuration_that_means_nothing_to_us_is_left_to_zarr() -> None:
     ("filters", "compressor", "order", "expected"),
     [
         (None, None, "C", ["bytes"]),
+        (None, numcodecs.Blosc(typesize=4), "C", ["bytes", "numcodecs.blosc"]),
         (None, numcodecs.Zstd(3), "F", ["transpose", "bytes", "numcodecs.zstd"]),
         ((numcodecs.Delta("<i2"),), numcodecs.Blosc(), "C", ["numcodecs.delta", "bytes", "numcodecs.blosc"]),
         ((numcodecs.Pickle(),), None, "C", ["[V2Codec]"]),
@@ -175,3 +178,14 @@ def test_codecs_after_a_foreign_one_are_given_what_it_makes() -> None:
     given = chunk_spec(SPEC)
     assert given is not None
     assert bound.codecs[0].encoded_spec(given).dtype.numpy == np.dtype("int32")
+
+
+@pytest.mark.parametrize("backend", ["numcodecs", "rust"])
+@pytest.mark.parametrize("typesize", [None, 1, 2, 8])
+def test_the_size_of_elements_that_blosc_keeps_to_itself_is_heeded(backend: str, typesize: int | None) -> None:
+    compressor = numcodecs.Blosc(typesize=typesize)
+    values = np.arange(500, dtype="<i4")
+    with use(backend=backend):
+        array = zarr.create_array({}, data=values, zarr_format=2, chunks=(500,), compressors=compressor)
+    assert array.store._store_dict["0"].to_bytes() == bytes(compressor.encode(values))
+    assert (array[...] == values).all()

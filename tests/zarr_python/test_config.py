@@ -8,10 +8,11 @@ import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any
 
+import numpy as np
 import pytest
 import zarr
 
-from chunkwright import BackendUnavailableError, ConfigurationError, ReferenceBackend
+from chunkwright import BackendUnavailableError, ChunkLengthError, ConfigurationError, ReferenceBackend
 from chunkwright_zarr import CodecPipeline, config, use
 from chunkwright_zarr.config import Settings, backends_for, max_workers, read_settings
 
@@ -54,11 +55,48 @@ def test_settings_have_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(True, True), ("true", True), ("false", False), (0, False), (None, False)]
+    ("value", "expected"),
+    [(True, True), ("true", True), (" On", True), ("false", False), ("", False), (0, False), (None, False)],
 )
 def test_strict_may_come_as_text(value: Any, expected: bool) -> None:
     with zarr.config.set({"codec_pipeline.strict": value}):
         assert read_settings().strict is expected
+
+
+@pytest.mark.parametrize("value", ["maybe", "2", 2, [True], {}])
+def test_strictness_that_is_neither_true_nor_false_is_an_error(value: Any) -> None:
+    with zarr.config.set({"codec_pipeline.strict": value}), pytest.raises(ConfigurationError, match="strict"):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(None, 1 << 31), (1000, 1000), ("1000", 1000), (np.int64(9), 9), (1 << 80, 1 << 48)]
+)
+def test_the_largest_chunk_may_be_set(value: Any, expected: int) -> None:
+    with zarr.config.set({"codec_pipeline.max_chunk_bytes": value}):
+        assert read_settings().max_chunk_bytes == expected
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 1.5, "2 GiB", [1]])
+def test_a_largest_chunk_that_is_no_number_of_bytes_is_an_error(value: Any) -> None:
+    setting = zarr.config.set({"codec_pipeline.max_chunk_bytes": value})
+    with setting, pytest.raises(ConfigurationError, match="max_chunk_bytes"):
+        read_settings()
+
+
+@pytest.mark.parametrize("backend", ["numcodecs", "rust"])
+def test_chunks_of_text_may_be_as_large_as_is_set_when_the_array_is_opened(backend: str) -> None:
+    store = zarr.storage.MemoryStore()
+    zarr.create_array(store, shape=(4,), dtype="str")[...] = "x" * 1000
+
+    def opened(limit: int) -> Any:
+        with use(backend=backend), zarr.config.set({"codec_pipeline.max_chunk_bytes": limit}):
+            return zarr.open_array(store)
+
+    small, large = opened(2000), opened(1 << 80)
+    assert large[0] == "x" * 1000
+    with pytest.raises(ChunkLengthError):
+        small[0]
 
 
 def test_a_backend_must_be_a_name() -> None:

@@ -71,21 +71,6 @@ def test_integers_that_overflow_while_they_are_scaled_are_an_error() -> None:
         ours[...] = [2**62, 1]
 
 
-@pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec:UserWarning")
-def test_behind_a_transpose_only_the_inner_chunks_that_are_written_are_kept_empty() -> None:
-    inner = zc.ShardingCodec(chunk_shape=(2, 2), codecs=[zc.BytesCodec()])
-    options = {
-        "shape": (4, 4), "chunks": (4, 4), "dtype": "i4", "fill_value": 3, "filters": [zc.TransposeCodec(order=(1, 0))],
-        "serializer": inner, "compressors": None, "config": {"write_empty_chunks": True},
-    }  # fmt: skip
-    ours, theirs = created(**options), created_by_zarr(**options)
-    ours[0, 0] = theirs[0, 0] = 3
-    index, inner_chunk = 4 * 16 + 4, 16
-    assert len(chunks(ours)["c/0/0"]) == index + inner_chunk
-    assert len(chunks(theirs)["c/0/0"]) == index + 4 * inner_chunk
-    assert (ours[...] == theirs[...]).all()
-
-
 def test_the_rust_backend_deflates_to_other_bytes_of_the_same_content() -> None:
     options = {"shape": (400,), "chunks": (400,), "dtype": "i4", "compressors": zc.GzipCodec()}
     values = np.arange(400)

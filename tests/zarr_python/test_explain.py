@@ -98,3 +98,11 @@ def test_an_explanation_prints_as_a_table_and_is_json() -> None:
     assert document["runs"][1]["backend"] == "foreign"
     assert document["versions"]["zarr"] == zarr.__version__
     assert {"chunkwright", "numcodecs"} < set(document["versions"])
+
+
+@pytest.mark.parametrize("thing", ["group", "list"])
+def test_what_is_no_array_is_named(thing: str) -> None:
+    given: Any = zarr.create_group({}) if thing == "group" else [1, 2]
+    name = f"{type(given).__module__}.{type(given).__qualname__}"
+    with pytest.raises(TypeError, match=f"a zarr array is needed, not {name}"):
+        explain(given)

@@ -20,6 +20,7 @@ from chunkwright import CodecError
 from chunkwright_rust import RustBackend
 from chunkwright_rust._file_io import LocalFiles
 from chunkwright_zarr import CodecPipeline, explain
+from chunkwright_zarr.few import FewBoxes
 from tests.support.arrays import assert_same
 from tests.zarr_python.specs import spec_of
 
@@ -82,17 +83,18 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the calls that the pipeline made of the backend's file IO."""
     made: list[str] = []
 
-    def noting(name: str) -> Any:
-        method = getattr(LocalFiles, name)
+    def note(owner: type, name: str) -> None:
+        method = getattr(owner, name)
 
         def noted(*args: Any, **options: Any) -> Any:
-            made.append(name)
+            made.append(name.strip("_"))
             return method(*args, **options)
 
-        return noted
+        monkeypatch.setattr(owner, name, noted)
 
     for name in ("read_into", "load", "write"):
-        monkeypatch.setattr(LocalFiles, name, noting(name))
+        note(LocalFiles, name)
+    note(FewBoxes, "_files")
     return made
 
 
@@ -117,7 +119,7 @@ def test_files_are_read_as_numpy_reads(
 ) -> None:
     create(tmp_path, PYTHON, **layout)[...] = VALUES
     assert_same(np.asarray(read(reopen(tmp_path, NATIVE))), np.asarray(read(VALUES)))
-    assert set(calls) <= {"read_into"}
+    assert set(calls) <= {"read_into", "files"}
 
 
 @pytest.mark.usefixtures("thresholds")
@@ -141,7 +143,7 @@ def test_missing_chunks_are_the_fill_value_or_an_error_as_configured(tmp_path: P
     assert strict[0, 0] == 1
     with pytest.raises(zarr.errors.ChunkNotFoundError):
         strict[...]
-    assert "read_into" in calls
+    assert "files" in calls
 
 
 def test_a_folder_in_the_place_of_a_chunk_is_missing(tmp_path: Path, calls: list[str]) -> None:
@@ -149,7 +151,7 @@ def test_a_folder_in_the_place_of_a_chunk_is_missing(tmp_path: Path, calls: list
     (tmp_path / "c" / "0" / "0").mkdir(parents=True)
     (tmp_path / "c" / "1").write_bytes(b"not a folder")
     assert (array[...] == 9).all()
-    assert calls == ["read_into"]
+    assert calls == ["files"]
 
 
 def test_a_cut_off_chunk_is_an_error_that_names_its_key(tmp_path: Path, layout: dict[str, Any]) -> None:
@@ -243,6 +245,7 @@ def test_reads_of_many_threads_agree(tmp_path: Path, layout: dict[str, Any]) -> 
 def test_a_cancelled_read_ends_before_the_cancellation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chunkwright_rust._file_io.WINDOW_NBYTES", 1)
     monkeypatch.setattr("chunkwright_zarr.reads.MAX_CHUNKS", 0)
+    monkeypatch.setattr("chunkwright_zarr.few.MAX_FEW_NBYTES", 0)
     create(tmp_path, NATIVE, chunks=(8, 6))[...] = VALUES
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
     read_into = LocalFiles.read_into

@@ -7,14 +7,13 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::errors::{Fault, Kind, Outcome};
+use crate::load::Load;
 use crate::pace::Pace;
 use crate::pool;
 use crate::worker::Worker;
-
-/// Bytes of decoded chunks below which another thread costs more than it helps (about 100 microseconds of work).
-const BYTES_PER_THREAD: usize = 96 << 10;
 
 /// Bytes of decoded chunks that a thread takes at once.
 const BYTES_AT_ONCE: usize = 64 << 10;
@@ -72,18 +71,19 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Do something with each of `count` items of `bytes` decoded bytes each.
+/// Do something with each of `count` items of some load each.
 ///
 /// # Errors
 /// The fault of the first item that has one, with its position.
-pub fn each(
+pub fn each<'a>(
     count: usize,
-    bytes: usize,
+    load: impl Into<Load<'a>>,
     max_workers: Option<usize>,
     work: impl Fn(usize, &mut Worker) -> Outcome<()> + Sync,
 ) -> Outcome<()> {
-    let at_once = (BYTES_AT_ONCE / bytes.max(1)).clamp(1, 256);
-    Batch::new(count, at_once, None).run(helpers(count, bytes, max_workers), &work)
+    let load = load.into();
+    let at_once = (BYTES_AT_ONCE / load.bytes.max(1)).clamp(1, 256);
+    Batch::new(count, at_once, load, None).run(helpers(count, load, max_workers), &work)
 }
 
 /// The same for items that come from storage or go there: while that keeps threads waiting, more of them join in, so
@@ -91,20 +91,21 @@ pub fn each(
 ///
 /// # Errors
 /// The fault of the first item that has one, with its position.
-pub fn each_stored(
+pub fn each_stored<'a>(
     count: usize,
-    bytes: usize,
+    load: impl Into<Load<'a>>,
     max_workers: Option<usize>,
     work: impl Fn(usize, &mut Worker, &Pace) -> Outcome<()> + Sync,
 ) -> Outcome<()> {
     let pace = Pace::new(max_workers.unwrap_or_else(pool::size).max(1));
-    let at_once = (BYTES_AT_ONCE / bytes.max(1)).clamp(1, 16);
+    let load = load.into();
+    let at_once = (BYTES_AT_ONCE / load.bytes.max(1)).clamp(1, 16);
     let work = |number: usize, worker: &mut Worker| work(number, worker, &pace);
-    Batch::new(count, at_once, Some(&pace)).run(helpers(count, bytes, max_workers), &work)
+    Batch::new(count, at_once, load, Some(&pace)).run(helpers(count, load, max_workers), &work)
 }
 
-fn helpers(count: usize, bytes: usize, max_workers: Option<usize>) -> usize {
-    let useful = count.min(count.saturating_mul(bytes) / BYTES_PER_THREAD);
+fn helpers(count: usize, load: Load<'_>, max_workers: Option<usize>) -> usize {
+    let useful = load.threads(count);
     if useful < 2 {
         return 0;
     }
@@ -114,6 +115,7 @@ fn helpers(count: usize, bytes: usize, max_workers: Option<usize>) -> usize {
 struct Batch<'a> {
     count: usize,
     at_once: usize,
+    load: Load<'a>,
     pace: Option<&'a Pace>,
     next: AtomicUsize,
     stopped: AtomicBool,
@@ -121,9 +123,9 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    fn new(count: usize, at_once: usize, pace: Option<&'a Pace>) -> Self {
+    fn new(count: usize, at_once: usize, load: Load<'a>, pace: Option<&'a Pace>) -> Self {
         let (next, stopped, fault) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
-        Self { count, at_once, pace, next, stopped, fault }
+        Self { count, at_once, load, pace, next, stopped, fault }
     }
 
     fn run(self, helpers: usize, work: &(impl Fn(usize, &mut Worker) -> Outcome<()> + Sync)) -> Outcome<()> {
@@ -133,6 +135,16 @@ impl<'a> Batch<'a> {
     }
 
     fn share(&self, worker: &mut Worker, work: &(impl Fn(usize, &mut Worker) -> Outcome<()> + Sync)) {
+        let started = Instant::now();
+        let done = self.share_items(worker, work);
+        if done > 0 {
+            self.load.record(done, started.elapsed());
+        }
+    }
+
+    /// Do items until there are none, and return how many that were.
+    fn share_items(&self, worker: &mut Worker, work: &(impl Fn(usize, &mut Worker) -> Outcome<()> + Sync)) -> usize {
+        let mut done = 0;
         loop {
             if self.pace.is_some_and(Pace::grows) {
                 pool::share_waiting(&|| Worker::lend(|worker| self.share(worker, work)));
@@ -141,13 +153,14 @@ impl<'a> Batch<'a> {
             let at_once = if self.pace.is_some_and(Pace::has_grown) { 1 } else { self.at_once };
             let first = self.next.fetch_add(at_once, Ordering::Relaxed);
             if first >= self.count || self.stopped.load(Ordering::Relaxed) {
-                return;
+                return done;
             }
             for number in first..self.count.min(first + at_once) {
                 if let Err(fault) = guarded(|| work(number, worker)) {
                     self.report(if fault.position.is_none() { fault.at(number) } else { fault });
-                    return;
+                    return done;
                 }
+                done += 1;
             }
         }
     }
@@ -205,13 +218,18 @@ mod tests {
     #[test]
     fn the_first_fault_is_reported() {
         let result =
-            each(1000, 1 << 20, None, |number, _| if number >= 10 { Err(Fault::corrupt("expected")) } else { Ok(()) });
+            each(
+                1000,
+                1_usize << 20,
+                None,
+                |number, _| if number >= 10 { Err(Fault::corrupt("expected")) } else { Ok(()) },
+            );
         assert_eq!(result.map_err(|fault| fault.position), Err(Some(10)));
     }
 
     #[test]
     fn a_panic_is_a_fault() {
-        let result = each(1, 1, None, |_, _| panic!("expected"));
+        let result = each(1, 1_usize, None, |_, _| panic!("expected"));
         assert_eq!(result.map_err(|fault| fault.position), Err(Some(0)));
     }
 }

@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::entries::{Entries, Layout, Selections};
 use crate::errors::{Fault, Kind, Outcome};
 use crate::place::{Direction, Place};
+use crate::read::groups;
 
 /// The part of an entry that is in one inner chunk.
 #[derive(Clone, Copy)]
@@ -27,51 +28,77 @@ pub struct Clip {
     out_step: Vec<i64>,
 }
 
-/// Entries that are cut; those of one inner chunk follow each other.
-pub struct Cut<'a> {
-    entries: &'a Entries<'a>,
-    inner: &'a [usize],
-    grid: &'a [usize],
+/// Which parts of entries are in which inner chunk; those of one inner chunk follow each other.
+pub struct Pieces {
     pieces: Vec<Piece>,
     /// First piece of each inner chunk, and the end of the last.
     heads: Vec<u32>,
 }
 
-impl<'a> Cut<'a> {
-    /// Cut entries along a grid, those of unwanted shards aside.
+/// Entries, and how they are cut.
+pub struct Cut<'a> {
+    /// The entries.
+    pub entries: &'a Entries<'a>,
+    /// Shape of inner chunks.
+    pub inner: &'a [usize],
+    /// Inner chunks along each axis.
+    pub grid: &'a [usize],
+    /// The parts.
+    pub pieces: &'a Pieces,
+}
+
+/// Entries that are being cut.
+struct Cutting<'a> {
+    entries: &'a Entries<'a>,
+    inner: &'a [usize],
+    grid: &'a [usize],
+    made: Pieces,
+}
+
+impl Pieces {
+    /// Cut entries along a grid of inner chunks.
     ///
     /// # Errors
     /// When an entry is outside of its shard, or is not a box.
-    pub fn new(
-        entries: &'a Entries<'a>,
-        inner: &'a [usize],
-        grid: &'a [usize],
-        wanted: impl Fn(usize) -> bool,
-    ) -> Outcome<Self> {
+    pub fn new(entries: &Entries<'_>, inner: &[usize], grid: &[usize]) -> Outcome<Self> {
         if !entries.is_boxes() || entries.axes.len() != grid.len() {
             return Err(Fault::new(Kind::Plan, "entries of shards have to be boxes"));
         }
-        let mut cut = Self { entries, inner, grid, pieces: Vec::new(), heads: vec![0] };
-        let mut row = 0;
-        while row < entries.chunk.len() {
-            let shard = entries.chunk[row];
-            let first = cut.pieces.len();
-            let begin = row;
-            while row < entries.chunk.len() && entries.chunk[row] == shard {
-                if usize::try_from(shard).is_ok_and(&wanted) {
-                    cut.add(row)?;
-                }
-                row += 1;
+        let made = Self { pieces: Vec::new(), heads: vec![0] };
+        let mut cutting = Cutting { entries, inner, grid, made };
+        for (_, rows) in groups(entries.chunk) {
+            let first = cutting.made.pieces.len();
+            let several = rows.len() > 1;
+            for row in rows {
+                cutting.add(row)?;
             }
-            if row - begin > 1 {
+            if several {
                 // Stable, so that of two writes to one element the later one wins.
-                cut.pieces[first..].sort_by_key(|piece| piece.cell);
+                cutting.made.pieces[first..].sort_by_key(|piece| piece.cell);
             }
-            cut.close(first)?;
+            cutting.made.close(first)?;
         }
-        Ok(cut)
+        Ok(cutting.made)
     }
 
+    /// Note where the inner chunks of the pieces from `first` on begin.
+    fn close(&mut self, first: usize) -> Outcome<()> {
+        for piece in first + 1..=self.pieces.len() {
+            if piece == self.pieces.len() || self.pieces[piece].cell != self.pieces[piece - 1].cell {
+                self.heads.push(number(piece)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Inner chunks that are touched.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.heads.len() - 1
+    }
+}
+
+impl Cutting<'_> {
     /// Add the parts of an entry, by flat position of their inner chunks.
     fn add(&mut self, row: usize) -> Outcome<()> {
         let mut cells = vec![0_usize];
@@ -81,9 +108,9 @@ impl<'a> Cut<'a> {
             cells = cells.iter().flat_map(|cell| along.iter().map(move |one| cell * extent + one)).collect();
         }
         let row = number(row)?;
-        self.pieces.reserve(cells.len());
+        self.made.pieces.reserve(cells.len());
         for cell in cells {
-            self.pieces.push(Piece { row, cell: number(cell)? });
+            self.made.pieces.push(Piece { row, cell: number(cell)? });
         }
         Ok(())
     }
@@ -112,33 +139,25 @@ impl<'a> Cut<'a> {
         }
         Ok(cells)
     }
+}
 
-    /// Note where the inner chunks of the pieces from `first` on begin.
-    fn close(&mut self, first: usize) -> Outcome<()> {
-        for piece in first + 1..=self.pieces.len() {
-            if piece == self.pieces.len() || self.pieces[piece].cell != self.pieces[piece - 1].cell {
-                self.heads.push(number(piece)?);
-            }
-        }
-        Ok(())
-    }
-
+impl Cut<'_> {
     /// Inner chunks that are touched.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.heads.len() - 1
+        self.pieces.count()
     }
 
     /// The parts of entries in a touched inner chunk.
     #[must_use]
     pub fn pieces(&self, item: usize) -> Range<usize> {
-        self.heads[item] as usize..self.heads[item + 1] as usize
+        self.pieces.heads[item] as usize..self.pieces.heads[item + 1] as usize
     }
 
     /// The shard of a touched inner chunk, and its flat position there.
     #[must_use]
     pub fn inner_chunk(&self, item: usize) -> (usize, usize) {
-        let piece = self.pieces[self.heads[item] as usize];
+        let piece = self.pieces.pieces[self.pieces.heads[item] as usize];
         (usize::try_from(self.entries.chunk[piece.row as usize]).unwrap_or(0), piece.cell as usize)
     }
 
@@ -197,7 +216,7 @@ impl Clip {
 impl Selections for Cut<'_> {
     fn find(&self, row: usize, place: &mut Place, chunk: &Layout, out: &Layout, direction: Direction) -> Outcome<()> {
         let mut clip = std::mem::take(&mut place.clip);
-        let found = self.clip(self.pieces[row], &mut clip).and_then(|()| {
+        let found = self.clip(self.pieces.pieces[row], &mut clip).and_then(|()| {
             let one = Entries {
                 chunk: &[0],
                 start: &clip.start,
@@ -216,7 +235,7 @@ impl Selections for Cut<'_> {
     }
 
     fn covers(&self, row: usize, shape: &[usize]) -> bool {
-        let piece = self.pieces[row];
+        let piece = self.pieces.pieces[row];
         let mut rest = piece.cell as usize;
         (0..self.grid.len()).rev().all(|axis| {
             let begin = rest % self.grid[axis] * self.inner[axis];

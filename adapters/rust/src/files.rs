@@ -46,8 +46,18 @@ type PyRanges<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 #[pymethods]
 impl Files {
+    /// The keys.
+    #[must_use]
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    /// Name files below a root.
+    ///
+    /// # Errors
+    /// When a key leads out of it.
     #[new]
-    fn new(root: PathBuf, keys: Vec<String>) -> PyResult<Self> {
+    pub fn new(root: PathBuf, keys: Vec<String>) -> PyResult<Self> {
         for key in &keys {
             if !stays_inside(key) {
                 return Err(PyValueError::new_err(format!("key {key:?} leads out of the store")));
@@ -67,7 +77,8 @@ impl Files {
     }
 
     /// Tell which files were found to be missing.
-    fn missing(&self) -> Vec<bool> {
+    #[must_use]
+    pub fn missing(&self) -> Vec<bool> {
         self.held.iter().map(|held| held.missing.load(Ordering::Relaxed)).collect()
     }
 
@@ -138,8 +149,11 @@ impl Files {
         let (ranges, columns) = (Ranges::get(&ranges)?, Columns::get(&entries)?);
         let target = shards.target(out, &columns, unit, fill)?;
         let lists = columns.lists();
-        py.detach(|| shards.read_stored(&columns.entries(&lists), &ranges.rows(self), &target, max_workers))
-            .map_err(|fault| fault.into_error(py))
+        py.detach(|| {
+            let (entries, rows) = (columns.entries(&lists), ranges.rows(self));
+            shards.read(&entries, &shards.cut(&entries)?, &target, |reading| reading.run_stored(&rows, max_workers))
+        })
+        .map_err(|fault| fault.into_error(py))
     }
 
     /// Replace files, each entirely or not at all; None removes one.

@@ -11,6 +11,7 @@
 //! What Python sees is declared in `python/chunkwright_rust/_native.pyi`; the stub is checked against this module.
 
 pub mod batch;
+pub mod boxes;
 pub mod buffers;
 pub mod chain;
 pub mod copy;
@@ -24,6 +25,7 @@ pub mod files;
 pub mod files_write;
 pub mod fill;
 pub mod kernels;
+pub mod load;
 pub mod pace;
 pub mod place;
 pub mod pool;
@@ -48,6 +50,8 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 mod _native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::boxes::{BoxReader, Boxes};
     #[pymodule_export]
     use super::buffers::Encoded;
     #[pymodule_export]

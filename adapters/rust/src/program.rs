@@ -15,6 +15,7 @@ use crate::copy::Element;
 use crate::entries::{Entries, Layout, List};
 use crate::errors::{Fault, Kind, Outcome};
 use crate::kernels::Kernel;
+use crate::load::Cost;
 use crate::read::{self, Reading};
 use crate::text;
 use crate::worker::Worker;
@@ -34,6 +35,10 @@ pub struct Chunk {
     pub mask: Option<Vec<u8>>,
     /// The bytes->bytes codecs, in order of encoding.
     pub stages: Vec<Stage>,
+    /// What decoding takes.
+    pub decoding: Cost,
+    /// What encoding takes.
+    pub encoding: Cost,
 }
 
 impl Chunk {
@@ -62,7 +67,16 @@ impl Chunk {
                 .ok_or_else(|| wrong("a chunk is too large to address"))?;
         }
         let count = shape.iter().product();
-        Ok(Self { layout: Layout { shape, strides }, count, nbytes: nbytes.unsigned_abs(), fill, mask, stages })
+        Ok(Self {
+            layout: Layout { shape, strides },
+            count,
+            nbytes: nbytes.unsigned_abs(),
+            fill,
+            mask,
+            stages,
+            decoding: Cost::default(),
+            encoding: Cost::default(),
+        })
     }
 
     /// How elements are copied.

@@ -10,6 +10,7 @@ use crate::chain::{Decoded, decode};
 use crate::copy::{Element, copy};
 use crate::entries::{Entries, Layout, Selections};
 use crate::errors::{Fault, Outcome};
+use crate::load::Load;
 use crate::place::{Direction, Place};
 use crate::program::Chunk;
 use crate::worker::Worker;
@@ -37,7 +38,7 @@ impl Reading<'_> {
         inputs.check()?;
         entries.check(inputs.len())?;
         let groups = groups(entries.chunk);
-        each(groups.len(), self.chunk.nbytes, max_workers, |number, worker| {
+        each(groups.len(), Load::like(self.chunk.nbytes, &self.chunk.decoding), max_workers, |number, worker| {
             let (chunk, rows) = groups[number].clone();
             inputs.row(chunk).and_then(|input| self.one(input, rows, worker)).map_err(|fault| fault.at(chunk))
         })
@@ -119,7 +120,7 @@ pub fn decode_each(
     max_workers: Option<usize>,
 ) -> Outcome<()> {
     inputs.check()?;
-    each(outs.len(), chunk.nbytes, max_workers, |number, worker| {
+    each(outs.len(), Load::like(chunk.nbytes, &chunk.decoding), max_workers, |number, worker| {
         let (Some(out), Some(input)) = (&outs[number], inputs.row(number)?) else {
             return Ok(());
         };

@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::batch::each_stored;
 use crate::entries::Entries;
 use crate::errors::{Fault, Kind, Outcome};
+use crate::load::Load;
 use crate::pace::Pace;
 use crate::pool;
 use crate::read::{Reading, groups};
@@ -119,7 +120,7 @@ impl Reading<'_> {
         let share = nbytes / workers.saturating_mul(4);
         let requests = requests(&items, self.chunk.nbytes, share.clamp(MIN_REQUEST, MAX_REQUEST));
         let bytes = nbytes / requests.len().max(1);
-        each_stored(requests.len(), bytes, max_workers, |number, worker, pace| {
+        each_stored(requests.len(), Load::like(bytes, &self.chunk.decoding), max_workers, |number, worker, pace| {
             let request = &requests[number];
             let mut memory = std::mem::take(&mut worker.input);
             let result = self.request(storage, request, &items[request.items.clone()], &mut memory, worker, pace);

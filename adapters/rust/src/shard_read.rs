@@ -9,6 +9,7 @@ use crate::batch::{Inputs, each, each_stored};
 use crate::cut::Cut;
 use crate::entries::{Entries, Layout};
 use crate::errors::{Fault, Kind, Outcome};
+use crate::load::Load;
 use crate::pace::Pace;
 use crate::read::{Reading, groups};
 use crate::read_stored::{Item, Rows};
@@ -21,7 +22,7 @@ pub struct ShardReading<'a> {
     pub form: &'a Form,
     /// Selections of shards, ordered by shard.
     pub entries: &'a Entries<'a>,
-    /// The touched inner chunks of shards that are there.
+    /// The touched inner chunks.
     pub cut: &'a Cut<'a>,
     /// How they are decoded.
     pub reading: &'a Reading<'a>,
@@ -41,6 +42,8 @@ impl ShardReading<'_> {
     /// # Errors
     /// The fault of the first shard that has one.
     pub fn run(&self, inputs: &Inputs<'_>, max_workers: Option<usize>) -> Outcome<()> {
+        inputs.check()?;
+        self.entries.check(inputs.len())?;
         let indexes: Vec<OnceLock<Index>> = (0..inputs.len()).map(|_| OnceLock::new()).collect();
         let touched = self.settle_missing(|shard| inputs.offset[shard] < 0)?;
         let items = self.cut.by_shard(inputs.len());
@@ -56,11 +59,14 @@ impl ShardReading<'_> {
             });
             indexes[shard].set(index.map_err(|fault| fault.at(shard))?).map_err(|_| twice())
         })?;
-        each(self.cut.count(), self.form.inner.nbytes, max_workers, |item, worker| {
+        let inner = &self.form.inner;
+        each(self.cut.count(), Load::like(inner.nbytes, &inner.decoding), max_workers, |item, worker| {
             let (shard, cell) = self.cut.inner_chunk(item);
+            let Some(index) = indexes[shard].get() else {
+                return Ok(());
+            };
             let mut one = || {
                 let data = inputs.row(shard)?.unwrap_or_default();
-                let index = indexes[shard].get().ok_or_else(unread)?;
                 let place = self.form.find(index, cell, data.len())?;
                 self.reading.one(place.map(|place| &data[place]), self.cut.pieces(item), worker)
             };
@@ -73,6 +79,8 @@ impl ShardReading<'_> {
     /// # Errors
     /// The fault of the first shard that has one.
     pub fn run_stored(&self, rows: &Rows<'_>, max_workers: Option<usize>) -> Outcome<()> {
+        rows.check()?;
+        self.entries.check(rows.offset.len())?;
         let held: Vec<OnceLock<Held>> = rows.offset.iter().map(|_| OnceLock::new()).collect();
         let touched = self.settle_missing(|shard| rows.offset[shard] < 0)?;
         each_stored(touched.len(), self.form.index.nbytes, max_workers, |number, worker, pace| {
@@ -145,11 +153,6 @@ impl ShardReading<'_> {
         })?;
         Ok(there.into_iter().map(|(shard, _)| shard).collect())
     }
-}
-
-#[allow(clippy::unnecessary_box_returns, reason = "faults are handed on in boxes")]
-fn unread() -> Box<Fault> {
-    Fault::new(Kind::Plan, "an index was not read")
 }
 
 #[allow(clippy::unnecessary_box_returns, reason = "faults are handed on in boxes")]

@@ -6,6 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::batch::{Inputs, Results, each};
 use crate::cut::Cut;
 use crate::errors::Outcome;
+use crate::load::Load;
 use crate::shard::{Form, Index};
 use crate::worker::Worker;
 use crate::write::{Base, Writing};
@@ -55,7 +56,8 @@ impl<'a> ShardWriting<'a> {
             }
             Ok(())
         };
-        each(self.cut.count(), self.form.inner.nbytes, max_workers, |item, worker| {
+        let inner = &self.form.inner;
+        each(self.cut.count(), Load::like(inner.nbytes, &inner.encoding), max_workers, |item, worker| {
             let (shard, cell) = self.cut.inner_chunk(item);
             let before = old[shard].get().and_then(|old| Some(&old.data[old.places[cell].clone()?]));
             let base = before.map_or(Base::Fill, Base::Encoded);

@@ -9,12 +9,11 @@ use pyo3::types::PyList;
 
 use crate::buffers::{Array, Column};
 use crate::copy::Element;
-use crate::cut::Cut;
+use crate::cut::{Cut, Pieces};
 use crate::entries::Entries;
 use crate::errors::Outcome;
 use crate::program::{Columns, Program, PyBuffers, PyEntries, Rows, encoded};
 use crate::read::Reading;
-use crate::read_stored;
 use crate::shard::Form;
 use crate::shard_read::ShardReading;
 use crate::shard_write::ShardWriting;
@@ -68,9 +67,7 @@ impl Shards {
         py.detach(|| {
             let lists = columns.lists();
             let (inputs, entries) = (rows.inputs(), columns.entries(&lists));
-            inputs.check()?;
-            let read = |reading: &ShardReading<'_>| reading.run(&inputs, max_workers);
-            self.read(&entries, inputs.offset, &target, read)
+            self.read(&entries, &self.cut(&entries)?, &target, |reading| reading.run(&inputs, max_workers))
         })
         .map_err(|fault| fault.into_error(py))
     }
@@ -97,7 +94,8 @@ impl Shards {
             existing.check()?;
             entries.check(existing.len())?;
             let (form, chunk, source) = (&self.0, self.0.inner.as_ref(), &source);
-            let cut = Cut::new(&entries, &chunk.layout.shape, &form.grid, |_| true)?;
+            let pieces = Pieces::new(&entries, &chunk.layout.shape, &form.grid)?;
+            let cut = Cut { entries: &entries, inner: &chunk.layout.shape, grid: &form.grid, pieces: &pieces };
             let writing = Writing { chunk, source, selections: &cut, element, keep_empty };
             ShardWriting { form, cut: &cut, writing: &writing, existing: &existing }.run(max_workers)
         });
@@ -107,9 +105,12 @@ impl Shards {
 
 /// Where decoded elements go.
 pub struct Target {
-    out: Array,
-    element: Element,
-    fill: Vec<u8>,
+    /// The caller's array.
+    pub out: Array,
+    /// How an element is copied.
+    pub element: Element,
+    /// The fill value, as in the caller's array.
+    pub fill: Vec<u8>,
 }
 
 impl Shards {
@@ -123,37 +124,29 @@ impl Shards {
         Ok(Target { out, element, fill })
     }
 
-    /// Cut entries of shards, of which those of negative offset are missing, and read them by means of a function.
+    /// Cut entries of shards.
     ///
     /// # Errors
-    /// When the entries make no sense; and those of the function.
+    /// When they make no sense.
+    pub fn cut(&self, entries: &Entries<'_>) -> Outcome<Pieces> {
+        Pieces::new(entries, &self.0.inner.layout.shape, &self.0.grid)
+    }
+
+    /// Read entries that are cut by means of a function.
+    ///
+    /// # Errors
+    /// Those of the function.
     pub fn read(
         &self,
         entries: &Entries<'_>,
-        offset: &[i64],
+        pieces: &Pieces,
         target: &Target,
         read: impl FnOnce(&ShardReading<'_>) -> Outcome<()>,
     ) -> Outcome<()> {
-        entries.check(offset.len())?;
         let (form, chunk) = (&self.0, self.0.inner.as_ref());
-        let cut = Cut::new(entries, &chunk.layout.shape, &form.grid, |shard| offset[shard] >= 0)?;
+        let cut = Cut { entries, inner: &chunk.layout.shape, grid: &form.grid, pieces };
         let Target { out, element, fill } = target;
         let reading = Reading { chunk, selections: &cut, out, element: *element, fill };
         read(&ShardReading { form, entries, cut: &cut, reading: &reading })
-    }
-
-    /// The same for shards in storage.
-    ///
-    /// # Errors
-    /// The fault of the first shard that has one.
-    pub fn read_stored(
-        &self,
-        entries: &Entries<'_>,
-        rows: &read_stored::Rows<'_>,
-        target: &Target,
-        max_workers: Option<usize>,
-    ) -> Outcome<()> {
-        rows.check()?;
-        self.read(entries, rows.offset, target, |reading| reading.run_stored(rows, max_workers))
     }
 }

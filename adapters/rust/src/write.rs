@@ -12,6 +12,7 @@ use crate::entries::{Entries, Selections};
 use crate::errors::{Fault, Kind, Outcome};
 use crate::fill::{fill, is_filled};
 use crate::kernels::CHECKSUM;
+use crate::load::Load;
 use crate::place::{Direction, Place};
 use crate::program::Chunk;
 use crate::worker::{Memory, Worker, zeroed};
@@ -67,7 +68,7 @@ impl Writing<'_> {
         entries.check(count)?;
         let rows = rows(entries.chunk, count);
         let results = Results::new(count);
-        each(count, self.chunk.nbytes, max_workers, |number, worker| {
+        each(count, Load::like(self.chunk.nbytes, &self.chunk.encoding), max_workers, |number, worker| {
             let base = base[number].as_ref().map_or(Base::Fill, |array| Base::Elements(array, base_element));
             if let Some(made) = self.one(rows[number]..rows[number + 1], base, worker)? {
                 results.set(number, made);
@@ -155,7 +156,7 @@ pub fn encode_each(
     max_workers: Option<usize>,
 ) -> Outcome<Vec<Option<Vec<u8>>>> {
     let results = Results::new(arrays.len());
-    each(arrays.len(), chunk.nbytes, max_workers, |number, worker| {
+    each(arrays.len(), Load::like(chunk.nbytes, &chunk.encoding), max_workers, |number, worker| {
         let Some(array) = &arrays[number] else {
             return Ok(());
         };

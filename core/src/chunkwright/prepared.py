@@ -151,6 +151,15 @@ class PreparedChain:
         """Whether parts of an encoded chunk can be decoded: shards with nothing but transposes around them."""
         return self.shard is not None and self.order is not None and not self.tail_runs
 
+    @property
+    def is_wrapped_shard(self) -> bool:
+        """Whether there is a sharding codec with other codecs around it.
+
+        zarr-python reads and writes such shards as it does any other chunk, all at once. What is stored must not tell
+        that we do not: which inner chunks there are follows the same rules.
+        """
+        return self.shard is not None and bool(self.head or self.tail_runs)
+
     def encode(self, array: NDArray[Any], *, keep_empty: bool = False) -> Buffer | None:
         """Encode one chunk.
 

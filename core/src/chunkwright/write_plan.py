@@ -134,7 +134,8 @@ class WritePlan:
         Selections of the batch's chunks, and where in the source their elements are. When two entries
         write one element, the later one wins.
     complete
-        bool, by chunk number: chunks of which nothing is kept, or None: those that one entry covers.
+        bool, by chunk number: chunks of which nothing is kept, or None: those that one entry covers. Shards keep what
+        is not written all the same, unless other codecs stand around the sharding codec.
     keep_empty
         Whether chunks of nothing but the fill value are kept.
 
@@ -239,9 +240,7 @@ class WritePlan:
     def _complete(self, given: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
         """Which chunks keep nothing of what they hold."""
         chain = self._chain
-        if chain.is_partial:
-            return _covered(chain, self._entries, len(self._chunk))
-        if given is not None:
+        if given is not None and (chain.shard is None or chain.is_wrapped_shard):
             return np.asarray(given, bool)[self._chunk]
         return _covered(chain, self._entries, len(self._chunk))
 

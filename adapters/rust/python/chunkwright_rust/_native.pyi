@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Encoded", "Files", "Program", "Shards", "descriptors", "threads", "version"]
+__all__ = ["BoxReader", "Boxes", "Encoded", "Files", "Program", "Shards", "descriptors", "threads", "version"]
 
 type _Column = NDArray[np.int64]
 type _Runs = tuple[_Column, _Column] | None
@@ -134,6 +134,45 @@ class Shards:
         max_workers: int | None,
     ) -> list[Buffer | None]:
         """Gather inner chunks from an array, boxes only, encode them, and put them into shards."""
+
+@final
+class BoxReader:
+    """What reads boxes of chunks of one form, sharded or not.
+
+    ``program`` is that of chunks or of inner chunks, ``shape`` that of chunks; axis ``i`` of the array that the
+    sharding codec is given is axis ``order[i]`` of the chunk.
+    """
+
+    def __new__(
+        cls, program: Program, shards: Shards | None, shape: Sequence[int], order: Sequence[int]
+    ) -> BoxReader: ...
+    def boxes(
+        self,
+        selections: Sequence[Any],
+        places: Sequence[Any],
+        out: tuple[NDArray[np.void], int],
+        unit: int,
+        fill: bytes,
+    ) -> Boxes | None:
+        """Read slices; None when they are not plain boxes within the chunks and the array, which has so many axes."""
+
+@final
+class Boxes:
+    """Boxes of chunks, and the places in one array where they go."""
+
+    @property
+    def chunks(self) -> int:
+        """Chunks, or inner chunks, that have to be decoded."""
+
+    @property
+    def nbytes(self) -> int:
+        """Their decoded bytes."""
+
+    def read_files(self, root: str | PathLike[str], keys: Sequence[str], max_workers: int | None) -> list[bool]:
+        """Read and decode files, one for each selection, and tell which were there."""
+
+    def decode(self, buffers: Sequence[Buffer | None], max_workers: int | None) -> None:
+        """Decode chunks that are in memory, one for each selection."""
 
 @final
 class Files:

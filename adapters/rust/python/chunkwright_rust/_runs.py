@@ -212,9 +212,13 @@ class FixedRun(_ArrayRun):
 
     def target(self, entries: Entries, out: NDArray[Any], max_workers: int | None) -> tuple[Any, ...]:
         """Return what the native module has to know of the caller's array, whose dtype is one that is taken."""
-        unit = unit_between(out.dtype, self.stored)
+        return columns_of(entries), opaque(out), *self.element(out.dtype), max_workers
+
+    def element(self, dtype: np.dtype[Any]) -> tuple[int, bytes]:
+        """Return how elements are copied into arrays of a dtype that is taken, and the fill value there."""
+        unit = unit_between(dtype, self.stored)
         assert unit is not None
-        return columns_of(entries), opaque(out), unit, fill_bytes(self._spec.fill_value, out.dtype), max_workers
+        return unit, fill_bytes(self._spec.fill_value, dtype)
 
     def source(self, source: NDArray[Any]) -> tuple[NDArray[np.void], int]:
         """Return an array that is encoded as the native module takes it, and how many bytes are reversed together."""

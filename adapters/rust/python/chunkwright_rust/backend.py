@@ -18,8 +18,10 @@ from chunkwright.buffers import Buffers
 from chunkwright.codecs import Codec
 from chunkwright.entries import Entries
 from chunkwright.ports import Run, Step, Supported, Unsupported
+from chunkwright.prepared import PreparedChain
 from chunkwright.shard_format import Layout
 from chunkwright.spec import ChunkSpec
+from chunkwright_rust._box_reader import NativeBoxReader, make_box_reader
 from chunkwright_rust._file_io import LocalFiles
 from chunkwright_rust._kernels import find
 from chunkwright_rust._runs import FILES, compile_run
@@ -134,6 +136,21 @@ class RustBackend:
             None for elements of variable length.
         """
         return make_writer(inner, index, grid, layout, write_order)
+
+    def box_reader(self, prepared: PreparedChain) -> NativeBoxReader | None:
+        """Make what reads a few boxes of chunks; see :class:`~chunkwright_store.native.BoxReader`.
+
+        Parameters
+        ----------
+        prepared
+            The chain of the chunks.
+
+        Returns
+        -------
+        NativeBoxReader or None
+            None when elements vary in length, or another backend has a part in the chain.
+        """
+        return make_box_reader(prepared)
 
     def decode_into(
         self, run: Run, buffers: Buffers, entries: Entries, out: NDArray[Any], *, max_workers: int | None = None

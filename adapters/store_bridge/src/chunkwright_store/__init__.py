@@ -15,7 +15,7 @@ from chunkwright_store.drive_sync import Stop, read_sync, write_sync
 from chunkwright_store.files import FileSink, FileSource
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS, Hold, KeyLocks
-from chunkwright_store.native import FileIO, FilesBatch, file_io_of
+from chunkwright_store.native import Boxes, BoxReader, FileIO, FilesBatch, box_reader_of, file_io_of
 from chunkwright_store.obspec import AsyncObspecSink, AsyncObspecSource, ObspecSink, ObspecSource
 from chunkwright_store.pool import run_off_loop
 from chunkwright_store.sources import (
@@ -43,6 +43,8 @@ __all__ = (
     "Batch",
     "ByteRange",
     "ByteSuffix",
+    "BoxReader",
+    "Boxes",
     "FileIO",
     "FileSink",
     "FileSource",
@@ -62,6 +64,7 @@ __all__ = (
     "SyncByteSource",
     "WriteJob",
     "await_calls",
+    "box_reader_of",
     "file_io_of",
     "read_async",
     "read_hop",

@@ -4,6 +4,9 @@ A backend that can do so has an attribute ``file_io``; :func:`file_io_of` finds 
 known to be plain files below one folder. Reading needs no plan then: the backend finds, reads, decodes and
 places in one go. Writing is planned as ever, and what was encoded is stored a batch at a time by a
 :class:`FilesBatch`.
+
+A call on a crop or a plane is over so soon that even columns of entries would cost more than all the rest. For these a
+backend may offer a :class:`BoxReader`, which takes slices as they are; :func:`box_reader_of` finds it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
 from chunkwright_store.drive_sync import Stop
 
-__all__ = ("FileIO", "FilesBatch", "file_io_of", "local_root", "opened")
+__all__ = ("BoxReader", "Boxes", "FileIO", "FilesBatch", "box_reader_of", "file_io_of", "local_root", "opened")
 
 
 class FileIO(Protocol):
@@ -115,6 +118,97 @@ class FileIO(Protocol):
         max_workers
             Limit of threads.
         """
+
+
+class Boxes(Protocol):
+    """Boxes of chunks, and the places in one array where they go. May be used once."""
+
+    @property
+    def chunks(self) -> int:
+        """Chunks, or inner chunks, that have to be decoded."""
+
+    @property
+    def nbytes(self) -> int:
+        """Their decoded bytes."""
+
+    def read_files(
+        self, root: str | os.PathLike[str], keys: Sequence[str], max_workers: int | None, /
+    ) -> Sequence[bool]:
+        """Read and decode files of the local file system.
+
+        Parameters
+        ----------
+        root
+            The folder that keys are relative to.
+        keys
+            Where the chunk of each selection is; none leads out of the root.
+        max_workers
+            Limit of threads that compute.
+
+        Returns
+        -------
+        sequence of bool
+            One per key: whether the chunk was there.
+        """
+
+    def decode(self, buffers: Sequence[Buffer | None], max_workers: int | None, /) -> None:
+        """Decode chunks that are in memory.
+
+        Parameters
+        ----------
+        buffers
+            The whole chunk of each selection; None for a missing one.
+        max_workers
+            Limit of threads.
+        """
+
+
+class BoxReader(Protocol):
+    """What a backend offers for a few plain boxes of chunks of one prepared chain."""
+
+    def boxes(self, selections: Sequence[Any], places: Sequence[Any], out: NDArray[Any], /) -> Boxes | None:
+        """Look at selections.
+
+        Parameters
+        ----------
+        selections
+            What is taken of each chunk.
+        places
+            Where it goes.
+        out
+            The caller's array.
+
+        Returns
+        -------
+        Boxes or None
+            None unless all are tuples of slices, or of slices and integers, that lie within the chunks and the
+            array, whose dtype is one that elements need no conversion for.
+        """
+
+
+def box_reader_of(prepared: PreparedChain) -> BoxReader | None:
+    """Find what reads a few boxes of chunks.
+
+    Parameters
+    ----------
+    prepared
+        The prepared chain.
+
+    Returns
+    -------
+    BoxReader or None
+        That of the first backend, if it serves the chain.
+
+    Examples
+    --------
+    >>> from chunkwright import CodecChain, ReferenceBackend
+    >>> chain = CodecChain.from_json(["bytes"]).bind("uint8", 0)
+    >>> box_reader_of(chain.prepare((4,), backends=[ReferenceBackend()])) is None
+    True
+    """
+    make = getattr(prepared.backends[0], "box_reader", None) if prepared.backends else None
+    found: BoxReader | None = None if make is None else make(prepared)
+    return found
 
 
 def file_io_of(prepared: PreparedChain) -> FileIO | None:

@@ -23,10 +23,8 @@ from typing import Any
 
 import attrs
 import numpy as np
-import zarr
 from numpy.typing import ArrayLike, NDArray
 from zarr.codecs._v2 import V2Codec
-from zarr.core.array import AsyncArray
 from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import cpu, default_buffer_prototype
 from zarr.core.chunk_grids import ChunkGrid
@@ -39,6 +37,7 @@ from zarr.errors import ChunkNotFoundError
 from chunkwright.errors import SelectionError
 from chunkwright_store import Limits, ReadJob, read_async, read_hop, read_sync, run_off_loop
 from chunkwright_store.zarr import Kind, classify, is_cpu, sources_of
+from chunkwright_zarr.arrays import AnyArray, async_array_of
 from chunkwright_zarr.config import read_settings
 from chunkwright_zarr.counters import Path, count
 from chunkwright_zarr.crops import Boxes, ChunkPieces, Region, cut, regions, touched
@@ -53,8 +52,6 @@ __all__ = ("read_boxes", "read_boxes_async")
 
 STAGE_NBYTES = 16 << 20, 256 << 20
 """A stage has a tenth of the result's bytes, but may have as many as the first number, and no more than the other."""
-
-type AnyArray = zarr.Array[Any] | AsyncArray[Any]
 
 
 def read_boxes(
@@ -90,6 +87,8 @@ def read_boxes(
         When stored bytes do not decode; it names the chunk's key.
     ChunkNotFoundError
         When a chunk is missing and the array's configuration has ``read_missing_chunks=False``.
+    TypeError
+        When what is given is no zarr array.
 
     Examples
     --------
@@ -141,6 +140,8 @@ async def read_boxes_async(
         When stored bytes do not decode.
     ChunkNotFoundError
         When a chunk is missing and the array's configuration has ``read_missing_chunks=False``.
+    TypeError
+        When what is given is no zarr array.
 
     Examples
     --------
@@ -179,7 +180,7 @@ class _Call:
     """One call: what is read of which array, and into what."""
 
     def __init__(self, array: AnyArray, starts: ArrayLike, shape: Sequence[int], out: NDArray[Any] | None) -> None:
-        self._array: AsyncArray[Any] = array.async_array if isinstance(array, zarr.Array) else array
+        self._array = async_array_of(array)
         metadata = self._array.metadata
         self._shape = _box_shape(shape, metadata.shape)
         self._starts = _box_starts(starts, self._shape, metadata.shape)

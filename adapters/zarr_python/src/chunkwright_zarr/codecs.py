@@ -162,9 +162,16 @@ def _v2(codec: V2Codec, spec: ArraySpec, refused: Refused) -> CodecChain | None:
     translated = chunk_spec(spec)
     if translated is None:
         return None
-    filters = [item.get_config() for item in codec.filters or ()]
-    compressor = None if codec.compressor is None else codec.compressor.get_config()
+    filters = [_config(item) for item in codec.filters or ()]
+    compressor = None if codec.compressor is None else _config(codec.compressor)
     return v2_chain(filters, compressor, order=spec.order, ndim=len(spec.shape), dtype=translated.dtype)
+
+
+def _config(item: Any) -> dict[str, Any]:
+    """What an object of numcodecs' does; Blosc keeps the size of the elements out of its metadata."""
+    config: dict[str, Any] = item.get_config()
+    typesize = getattr(item, "_typesize", None) if config["id"] == "blosc" else None
+    return config if typesize is None else {**config, "typesize": typesize}
 
 
 def _is_numcodecs_own(item: Any, refused: Refused) -> bool:

@@ -1,9 +1,9 @@
 """What the user chose: which backends, how strict, how many threads.
 
 Choices are read from zarr's configuration with a default of our own each time, never by registering
-defaults, so that importing the plugin changes nothing. Backend and strictness are read when a pipeline
-is made and stay with it; limits are read at each call. :class:`use` overrides both for the arrays that are
-opened inside it, in its own context only.
+defaults, so that importing the plugin changes nothing. Backend, strictness and the largest chunk are read
+when a pipeline is made and stay with it; limits of threads are read at each call. :class:`use` overrides
+backend and strictness for the arrays that are opened inside it, in its own context only.
 
 Backends are found by name in the entry-point group ``chunkwright.backends``, and only those that are asked
 for are imported. Under ``auto`` a backend that is installed but does not load is logged and passed over,
@@ -13,6 +13,7 @@ because a broken optional package must not make data unreadable.
 from __future__ import annotations
 
 import logging
+import operator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from importlib.metadata import entry_points
@@ -22,6 +23,7 @@ from typing import Any, Self
 import attrs
 from zarr.core.config import config
 
+from chunkwright.chain import MAX_CHUNK_BYTES
 from chunkwright.errors import BackendUnavailableError, ConfigurationError
 from chunkwright.ports import Backend
 
@@ -37,6 +39,10 @@ AUTO = "auto"
 PIPELINE = "chunkwright_zarr.CodecPipeline"
 
 MAX_THREADS = 1 << 20
+MAX_NBYTES = 1 << 48
+
+TRUE = ("true", "yes", "on", "1")
+FALSE = ("false", "no", "off", "0", "")
 
 
 @attrs.frozen
@@ -49,15 +55,18 @@ class Settings:
         ``auto``, ``rust``, ``numcodecs``, or the name of an entry point.
     strict
         Raise instead of falling back.
+    max_chunk_bytes
+        Bytes that a chunk of elements of variable length may decode to.
 
     Examples
     --------
     >>> Settings()
-    Settings(backend='auto', strict=False)
+    Settings(backend='auto', strict=False, max_chunk_bytes=2147483648)
     """
 
     backend: str = AUTO
     strict: bool = False
+    max_chunk_bytes: int = MAX_CHUNK_BYTES
 
 
 _override: ContextVar[tuple[str | None, bool | None]] = ContextVar("chunkwright_zarr_use", default=(None, None))
@@ -74,13 +83,13 @@ def read_settings() -> Settings:
     Raises
     ------
     ConfigurationError
-        When the configured backend is not a name.
+        When the configured backend is not a name, or another value is not of its kind.
 
     Examples
     --------
     >>> with use(backend="numcodecs"):
-    ...     read_settings()
-    Settings(backend='numcodecs', strict=False)
+    ...     read_settings().backend
+    'numcodecs'
     """
     backend, strict = _override.get()
     if backend is None:
@@ -89,14 +98,30 @@ def read_settings() -> Settings:
         strict = _truth(config.get("codec_pipeline.strict", False))
     if not isinstance(backend, str):
         raise ConfigurationError("codec_pipeline.backend must be a name", found=repr(backend))
-    return Settings(backend, strict)
+    return Settings(backend, strict, _nbytes(config.get("codec_pipeline.max_chunk_bytes", None)))
 
 
 def _truth(value: Any) -> bool:
-    """A Boolean; environment variables may arrive as text."""
-    if isinstance(value, str):
-        return value.strip().lower() in ("true", "yes", "on", "1")
-    return bool(value)
+    """A Boolean; environment variables may arrive as text. A word that was meant to be one must not turn it off."""
+    text = value.strip().lower() if isinstance(value, str) else value
+    if text in TRUE or text in (True, 1):
+        return True
+    if text in FALSE or text in (None, False, 0):
+        return False
+    raise ConfigurationError("codec_pipeline.strict must be true or false", found=repr(value))
+
+
+def _nbytes(value: Any) -> int:
+    """The largest chunk; the default where nothing is configured."""
+    if value is None:
+        return MAX_CHUNK_BYTES
+    try:
+        nbytes = operator.index(int(value) if isinstance(value, str) else value)
+    except (TypeError, ValueError):
+        nbytes = 0
+    if isinstance(value, bool) or nbytes < 1:
+        raise ConfigurationError("codec_pipeline.max_chunk_bytes must be a number of bytes", found=repr(value))
+    return min(nbytes, MAX_NBYTES)
 
 
 def max_workers() -> int | None:

@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
 
 import attrs
-import zarr
 from zarr.core.array import AsyncArray
 from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import default_buffer_prototype
@@ -20,6 +19,7 @@ from zarr.storage import StorePath
 
 from chunkwright.explain import ExplainedRun
 from chunkwright_store.zarr import classify
+from chunkwright_zarr.arrays import AnyArray, async_array_of
 from chunkwright_zarr.pipeline import CodecPipeline
 from chunkwright_zarr.ready import Ready
 
@@ -84,7 +84,7 @@ class ArrayExplanation:
     versions: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, array: zarr.Array[Any] | AsyncArray[Any]) -> Self:
+    def of(cls, array: AnyArray) -> Self:
         """Explain an array.
 
         Parameters
@@ -96,8 +96,13 @@ class ArrayExplanation:
         -------
         Self
             The explanation.
+
+        Raises
+        ------
+        TypeError
+            When it is none.
         """
-        inner: AsyncArray[Any] = array.async_array if isinstance(array, zarr.Array) else array
+        inner = async_array_of(array)
         versions = {name: found for name in ("chunkwright", "zarr") if (found := _version(name))}
         pipeline = inner.codec_pipeline
         if not isinstance(pipeline, CodecPipeline):
@@ -137,7 +142,7 @@ class ArrayExplanation:
         return "\n".join([*lines, "with   " + ", ".join(f"{name} {found}" for name, found in self.versions)])
 
 
-def explain(array: zarr.Array[Any] | AsyncArray[Any]) -> ArrayExplanation:
+def explain(array: AnyArray) -> ArrayExplanation:
     """Tell how reads and writes of an array are done.
 
     Parameters
@@ -149,6 +154,11 @@ def explain(array: zarr.Array[Any] | AsyncArray[Any]) -> ArrayExplanation:
     -------
     ArrayExplanation
         Prints as a table; has ``to_json()``.
+
+    Raises
+    ------
+    TypeError
+        When it is no zarr array, a group for instance.
 
     Examples
     --------

@@ -137,16 +137,16 @@ def touched(ready: Ready, entries: Entries) -> tuple[int, int] | None:
     Returns
     -------
     tuple of int or None
-        (Inner) chunks and their decoded bytes. None for elements of variable length, foreign codecs, and selections
-        with index lists.
+        (Inner) chunks and their decoded bytes. None for elements of variable length, foreign codecs, and index lists in
+        shards.
     """
     prepared = ready.prepared
     if prepared is None or ready.is_foreign:
         return None
     itemsize = prepared.spec.dtype.itemsize
-    if itemsize is None or not entries.is_boxes:
-        return None
     least = granule(prepared)
+    if itemsize is None or not (entries.is_boxes or least == prepared.spec.shape):
+        return None
     chunks = len(entries)
     if least != prepared.spec.shape:
         chunks = 0

@@ -127,7 +127,7 @@ class CodecPipeline(ZarrCodecPipeline):
         """
         evolved = type(self)(evolve_codecs(self.codecs, array_spec), self.settings)
         if self.settings.strict:
-            ready = make_ready(evolved.codecs, array_spec, evolved._backends, strict=True)
+            ready = evolved._made_ready(array_spec)
             if not ready.is_unfit:
                 check_strict(ready)
         return evolved
@@ -155,7 +155,7 @@ class CodecPipeline(ZarrCodecPipeline):
             return last
         ready = self._known.get(spec)
         if ready is None:
-            ready = make_ready(self.codecs, spec, self._backends, strict=self.settings.strict)
+            ready = self._made_ready(spec)
             if self.settings.strict:
                 check_strict(ready)
             if len(self._known) >= MAX_READY:
@@ -163,6 +163,10 @@ class CodecPipeline(ZarrCodecPipeline):
             self._known[spec] = ready
         self._last = ready
         return ready
+
+    def _made_ready(self, spec: ArraySpec) -> Ready:
+        strict, most = self.settings.strict, self.settings.max_chunk_bytes
+        return make_ready(self.codecs, spec, self._backends, strict=strict, max_chunk_bytes=most)
 
     @cached_property
     def default(self) -> BatchedCodecPipeline:

@@ -35,6 +35,7 @@ from chunkwright_zarr.driving import (
     whole_fraction,
     whole_nbytes,
 )
+from chunkwright_zarr.few import few_boxes
 from chunkwright_zarr.inline import MAX_CHUNKS, is_brief, on_private_loop, touched
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, read_entries
@@ -82,6 +83,13 @@ async def drive_read(
     """
     kind = kind_of_store(groups, readies)
     limits = limits_for(groups[0].spec)
+    few = few_boxes(groups, readies, out, drop_axes, kind, limits.max_workers)
+    if few is not None:
+        if on_private_loop() and is_brief(few.ready, few.work):
+            count("read", "inline")
+            return results(few.run())
+        count("read", "sync")
+        return results(await run_off_loop(few.run))
     read = _Read(groups, readies, out.shape, drop_axes, kind, limits)
     if kind == "async":
         if sum(len(group.rows) for group in groups) > MAX_PLANNED_ON_LOOP:

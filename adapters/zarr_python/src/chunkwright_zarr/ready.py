@@ -26,7 +26,7 @@ from chunkwright.codecs import Foreign
 from chunkwright.errors import ConfigurationError, UnsupportedCodecError
 from chunkwright.ports import Backend
 from chunkwright.prepared import PreparedChain
-from chunkwright_store import FileIO, file_io_of
+from chunkwright_store import BoxReader, FileIO, box_reader_of, file_io_of
 from chunkwright_store.zarr import is_cpu
 from chunkwright_zarr.codecs import chain_of
 from chunkwright_zarr.specs import chunk_spec
@@ -99,6 +99,8 @@ class Ready:
         Why zarr's own pipeline has to do the work.
     file_io
         What reads and writes local files for the chain without Python, if anything does.
+    box_reader
+        What reads a few boxes with little Python, if anything does.
     is_unfit
         Whether the reason is that codecs and spec do not fit each other. The spec that zarr makes a pipeline
         with can be a placeholder that fits nothing.
@@ -112,11 +114,19 @@ class Ready:
     is_foreign: bool = False
     reason: str = ""
     file_io: FileIO | None = None
+    box_reader: BoxReader | None = None
     is_unfit: bool = False
     pace: Pace = attrs.field(factory=Pace, init=False)
 
 
-def make_ready(codecs: Sequence[Codec], spec: ArraySpec, backends: tuple[Backend, ...], *, strict: bool) -> Ready:
+def make_ready(
+    codecs: Sequence[Codec],
+    spec: ArraySpec,
+    backends: tuple[Backend, ...],
+    *,
+    strict: bool,
+    max_chunk_bytes: int,
+) -> Ready:
     """Make a chain ready for chunks of one spec.
 
     Parameters
@@ -129,6 +139,8 @@ def make_ready(codecs: Sequence[Codec], spec: ArraySpec, backends: tuple[Backend
         In order of preference.
     strict
         Do not hand codecs that no backend runs to zarr.
+    max_chunk_bytes
+        Bytes that a chunk of elements of variable length may decode to.
 
     Returns
     -------
@@ -147,14 +159,24 @@ def make_ready(codecs: Sequence[Codec], spec: ArraySpec, backends: tuple[Backend
             bound = chain.bind(translated.dtype, translated.fill_value, ndim=len(spec.shape))
             if _does_own_io(bound, codecs):
                 return Ready(spec, None, reason=f"{bound.codecs[0].name} reads and writes parts of chunks itself")
-            prepared = _prepared(bound, spec.shape, backends)
-            return Ready(spec, prepared, prepared.is_async, has_foreign(prepared), file_io=file_io_of(prepared))
+            return _ready(spec, _prepared(bound, spec.shape, backends, max_chunk_bytes))
         except UnsupportedCodecError as error:
             if strict or error.codec is None or error.codec in refused:
                 return Ready(spec, None, reason=str(error))
             refused[error.codec] = error.message
         except ConfigurationError as error:
             return Ready(spec, None, reason=str(error), is_unfit=True)
+
+
+def _ready(spec: ArraySpec, prepared: PreparedChain) -> Ready:
+    return Ready(
+        spec,
+        prepared,
+        prepared.is_async,
+        has_foreign(prepared),
+        file_io=file_io_of(prepared),
+        box_reader=box_reader_of(prepared),
+    )
 
 
 def _does_own_io(chain: BoundChain, codecs: Sequence[Codec]) -> bool:
@@ -195,11 +217,13 @@ _cache: OrderedDict[Hashable, PreparedChain] = OrderedDict()
 _mutex = threading.Lock()
 
 
-def _prepared(chain: BoundChain, shape: tuple[int, ...], backends: tuple[Backend, ...]) -> PreparedChain:
-    key = (chain, shape, tuple(map(id, backends)))
+def _prepared(
+    chain: BoundChain, shape: tuple[int, ...], backends: tuple[Backend, ...], max_chunk_bytes: int
+) -> PreparedChain:
+    key = (chain, shape, tuple(map(id, backends)), max_chunk_bytes)
     found = _get(key)
     if found is None:
-        found = chain.prepare(shape, backends=backends)
+        found = chain.prepare(shape, backends=backends, max_chunk_bytes=max_chunk_bytes)
         if not has_foreign(found):
             _put(key, found)
     return found

@@ -64,7 +64,7 @@ def encode_from(
         One per chunk; None when it is not to be stored.
     """
     shard = chain.shard
-    if shard is not None and chain.order is not None:
+    if shard is not None and chain.order is not None and not (keep_empty and chain.is_wrapped_shard):
         bodies = yield from decode_runs(chain.tail, existing, max_workers)
         moved = entries.permuted(chain.order)
         shards = yield from _encode_shards(shard, source, moved, rows_of(bodies), keep_empty, max_workers)

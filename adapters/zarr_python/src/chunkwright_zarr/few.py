@@ -1,0 +1,132 @@
+"""A few plain boxes of chunks in memory or in local files, read by the backend with next to nothing done in Python.
+
+That is what crops, planes and single elements are. Everything else (many chunks, index lists, dtypes that NumPy has to
+convert, several specs, backends without a box reader) is left to :mod:`chunkwright_zarr.reads`, with the same
+result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+from numpy.typing import NDArray
+
+from chunkwright.errors import CodecError
+from chunkwright_store import Boxes
+from chunkwright_store.native import local_root
+from chunkwright_store.zarr import Kind, key_of
+from chunkwright_zarr.driving import MAX_PLANNED_ON_LOOP
+from chunkwright_zarr.ready import Ready
+from chunkwright_zarr.selections import Group, Row
+
+__all__ = ("FewBoxes", "few_boxes")
+
+MAX_FEW_NBYTES = 256 << 20
+"""Most decoded bytes; what is larger is read in steps, between which a call can be cancelled."""
+
+
+@attrs.frozen(eq=False)
+class FewBoxes:
+    """A read that is ready to be done.
+
+    Parameters
+    ----------
+    ready
+        The chain of the chunks.
+    rows
+        The rows of the batch.
+    boxes
+        What the backend made of them.
+    root
+        The folder of a local store; None for chunks that are in memory.
+    max_workers
+        Limit of threads that compute.
+    """
+
+    ready: Ready
+    rows: Sequence[Row]
+    boxes: Boxes
+    root: str | None
+    max_workers: int | None
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """Inner chunks to be decoded, and their bytes."""
+        return self.boxes.chunks, self.boxes.nbytes
+
+    def run(self) -> Sequence[bool]:
+        """Do it.
+
+        Returns
+        -------
+        sequence of bool
+            One per row: whether the chunk was there.
+
+        Raises
+        ------
+        CodecError
+            With the key of the chunk.
+        """
+        started = time.perf_counter()
+        try:
+            present = self._files(self.root) if self.root is not None else self._memory()
+        except CodecError as error:
+            if error.position is not None:
+                error.with_key(key_of(self.rows[error.position][0]))
+            raise
+        self.ready.pace.record(self.boxes.nbytes, time.perf_counter() - started)
+        return present
+
+    def _files(self, root: str) -> Sequence[bool]:
+        return self.boxes.read_files(root, [row[0].path for row in self.rows], self.max_workers)
+
+    def _memory(self) -> Sequence[bool]:
+        prototype = self.ready.spec.prototype
+        stored = [row[0].get_sync(prototype=prototype) for row in self.rows]
+        self.boxes.decode([None if data is None else data.as_numpy_array() for data in stored], self.max_workers)
+        return [data is not None for data in stored]
+
+
+def few_boxes(
+    groups: Sequence[Group],
+    readies: Sequence[Ready],
+    out: NDArray[Any],
+    drop_axes: tuple[int, ...],
+    kind: Kind,
+    max_workers: int | None,
+) -> FewBoxes | None:
+    """Look whether a read is one of a few plain boxes.
+
+    Parameters
+    ----------
+    groups
+        The rows of the batch, by spec.
+    readies
+        The chain of each group.
+    out
+        The array that is read into.
+    drop_axes
+        Axes of the chunks that ``out`` has not.
+    kind
+        How the batch would be driven.
+    max_workers
+        Limit of threads that compute.
+
+    Returns
+    -------
+    FewBoxes or None
+        None when it is anything else.
+    """
+    ready, rows = readies[0], groups[0].rows
+    if ready.box_reader is None or kind == "async" or drop_axes or len(groups) > 1 or len(rows) > MAX_PLANNED_ON_LOOP:
+        return None
+    root = local_root(row[0] for row in rows) if kind == "local" else None
+    if kind == "local" and root is None:
+        return None
+    boxes = ready.box_reader.boxes([row[2] for row in rows], [row[3] for row in rows], out)
+    if boxes is None or boxes.nbytes > MAX_FEW_NBYTES:
+        return None
+    return FewBoxes(ready, rows, boxes, root, max_workers)
