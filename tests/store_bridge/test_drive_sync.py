@@ -104,7 +104,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Volume],
 @pytest.fixture(params=["inline", "overlapped"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways in which a read can go, whatever its size."""
-    monkeypatch.setattr(drive_sync, "OVERLAP_NBYTES", 0 if request.param == "overlapped" else 1 << 62)
+    monkeypatch.setattr(drive_sync, "OVERLAP_SECONDS", 0 if request.param == "overlapped" else 1e9)
     return str(request.param)
 
 
@@ -328,7 +328,7 @@ def test_a_failed_set_leaves_other_chunks_whole() -> None:
 
 
 def test_a_read_that_fails_while_the_next_window_is_fetched_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive_sync, "OVERLAP_NBYTES", 0)
+    monkeypatch.setattr(drive_sync, "OVERLAP_SECONDS", 0)
     made = volume("chunks")
     made.stored["c/0/0"] = b"\0" * len(made.stored["c/0/0"])
     asked, answered = [], []

@@ -20,7 +20,7 @@ SMALLEST = {
     "MAX_NBYTES": 0,
     "MAX_OPEN": 2,
     "MAX_PLANNED_ON_LOOP": 0,
-    "OVERLAP_NBYTES": 0,
+    "OVERLAP_SECONDS": 0,
     "UNPLANNED_FILE_NBYTES": 0,
     "UNPLANNED_NBYTES": 0,
     "WHOLE_NBYTES": 1,
@@ -42,7 +42,7 @@ def thresholds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         return
     ours = [module for name, module in sys.modules.items() if name.partition(".")[0].startswith("chunkwright")]
     for name, size in SMALLEST.items():
-        holders = [module for module in ours if isinstance(vars(module).get(name), int)]
+        holders = [module for module in ours if isinstance(vars(module).get(name), int | float)]
         assert holders or name in OF_RUST, f"there is no size {name} any more"
         for module in holders:
             monkeypatch.setattr(module, name, size)

@@ -144,7 +144,8 @@ class KernelBackend:
             Limit of threads.
         """
         reader = Reader(run.compiled, list(buffers.views()), entries, out)
-        self._map(reader.work, len(buffers), cost=run.compiled.cost, max_workers=max_workers)
+        cost = run.compiled.reading_cost(entries, len(buffers))
+        self._map(reader.work, len(buffers), cost=cost, max_workers=max_workers)
 
     def encode_from(
         self,

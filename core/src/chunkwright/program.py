@@ -17,12 +17,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkwright.entries import Entries
 from chunkwright.errors import ChunkLengthError, CodecError, CorruptChunkError
 from chunkwright.kernels import Kernel, decoded_limit, inverse_order
 from chunkwright.ports import Step
 from chunkwright.spec import ChunkSpec
 
 __all__ = ("Program",)
+
+COPIED_AT_ONCE = 8
+"""Bytes that are copied while a compressor gets one done."""
 
 
 @attrs.frozen(eq=False)
@@ -63,6 +67,7 @@ class Program:
     def __init__(self, steps: Sequence[Step], kernels: Sequence[Kernel]) -> None:
         self.spec: ChunkSpec = steps[0].spec
         self.cost = _cost(self.spec, kernels)
+        self._only_copies = _only_copies(kernels)
         pairs = list(zip(kernels, steps, strict=True))
         self._encoders = tuple(kernels)
         self._bytes = tuple((kernel, *_bounds(step)) for kernel, step in reversed(pairs) if _is_bytes(step))
@@ -76,6 +81,26 @@ class Program:
             self._last = last, last.decode_into
             self._direct = _direct(self._arrays)
         self.fill = _fill(self.spec)
+
+    def reading_cost(self, entries: Entries, chunks: int) -> int:
+        """Return about how much work it is to read parts of a chunk.
+
+        Parameters
+        ----------
+        entries
+            What is read of all chunks.
+        chunks
+            How many there are.
+
+        Returns
+        -------
+        int
+            Like :attr:`cost`; where chunks are only copied, what is not wanted costs nothing.
+        """
+        if not self._only_copies or not entries.is_boxes:
+            return self.cost
+        elements = int(entries.count.prod(axis=1).sum())
+        return elements * self.spec.dtype.numpy.itemsize // max(chunks, 1) // COPIED_AT_ONCE
 
     def decodes_to(self, dtype: np.dtype[Any]) -> bool:
         """Whether chunks can be decoded without a copy at all, into arrays of a data type.
@@ -232,8 +257,11 @@ class Program:
 
 def _cost(spec: ChunkSpec, kernels: Sequence[Kernel]) -> int:
     nbytes = spec.elements * spec.dtype.numpy.itemsize
-    # Copying is so much faster than anything else.
-    return nbytes if any(kernel.stored is None and kernel.order is None for kernel in kernels) else nbytes // 8
+    return nbytes // COPIED_AT_ONCE if _only_copies(kernels) else nbytes
+
+
+def _only_copies(kernels: Sequence[Kernel]) -> bool:
+    return all(kernel.stored is not None or kernel.order is not None for kernel in kernels)
 
 
 def _is_bytes(step: Step) -> bool:

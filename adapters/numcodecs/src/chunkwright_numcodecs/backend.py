@@ -175,7 +175,7 @@ class NumcodecsBackend(KernelBackend):
         if workers < 2:
             work(0, count)
         else:
-            shared_pool().run(work, count, max_workers=workers, at_least=-(-_SMALLEST_RANGE // cost))
+            shared_pool().run(work, count, max_workers=workers, at_least=-(-_SMALLEST_RANGE // max(cost, 1)))
 
 
 def _missing(codec: Codec) -> str | None:

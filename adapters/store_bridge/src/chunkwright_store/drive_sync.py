@@ -1,9 +1,10 @@
 """Drive plans on the calling thread.
 
 A read fetches what the plan needs a window at a time and decodes what is ready, sub-batch by sub-batch, until
-the plan needs nothing more. A second thread fetches the next window while this one decodes, when there is
-enough to fetch for that to pay; small work happens on the calling thread alone. Where the bytes are in memory
-there is nothing to fetch, and ranges are cut from what the source holds.
+the plan needs nothing more. A second thread fetches the next window while this one decodes, when the last one took long
+enough for that to pay: files in the page cache are there at once, and two threads that both need the interpreter are
+slower than one. Where the bytes are in memory there is nothing to fetch, and ranges are cut from what the source
+holds.
 
 A write holds the locks of all its chunks from before their bytes are read until the last is stored. It
 reads what incomplete chunks hold, encodes a sub-batch, and stores it while the next is encoded. When encoding
@@ -15,6 +16,7 @@ fails, nothing of that sub-batch is stored; chunks that were stored before are w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Buffer, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -33,8 +35,8 @@ from chunkwright_store.locks import LOCKS
 
 __all__ = ("Stop", "read_sync", "write_sync")
 
-OVERLAP_NBYTES = 1 << 20
-"""With less than this to fetch, a second thread costs more than it hides."""
+OVERLAP_SECONDS = 0.004
+"""What should be fetched sooner than this is not worth a second thread."""
 
 MAX_OPEN = 128
 """Chunks that may be open at a time where a source holds a file descriptor."""
@@ -182,6 +184,7 @@ class _Fetcher:
         self._closes = hasattr(first, "close")
         self._max_gap = min(limits.max_gap, getattr(first, "max_gap", limits.max_gap))
         self._open: set[int] = set()
+        self._seconds_per_byte = 0.0
         self._batch = job.batch if isinstance(job, WriteJob) else None
         self._schedule = Schedule(job.plan, whole_nbytes=job.whole_nbytes)
 
@@ -193,7 +196,9 @@ class _Fetcher:
 
     def overlaps(self, needs: NDArray[Any]) -> bool:
         """Whether a window is worth a second thread."""
-        return not self._in_memory and len(needs) > 0 and int(self._schedule.nbytes(needs).sum()) >= OVERLAP_NBYTES
+        if self._in_memory or not len(needs):
+            return False
+        return int(self._schedule.nbytes(needs).sum()) * self._seconds_per_byte >= OVERLAP_SECONDS
 
     def fetch(self, needs: NDArray[Any]) -> Answer:
         """Fetch a window; safe on a thread of its own while the plan is used elsewhere."""
@@ -203,8 +208,10 @@ class _Fetcher:
         if self._in_memory:
             return from_memory(needs, self._job.sources)
         fetches = coalesce(needs, max_gap=self._max_gap, max_size=self._limits.max_size)
-        columns = (fetches.chunk, fetches.kind, fetches.start, fetches.stop)
-        fetched = [self._get(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        started = time.perf_counter()
+        fetched = [self._get(*row) for row in fetches.requests()]
+        nbytes = int(self._schedule.nbytes(needs).sum())
+        self._seconds_per_byte = (time.perf_counter() - started) / max(nbytes, 1)
         return answers(fetches, range(len(fetches)), fetched)
 
     def _get(self, chunk: int, kind: int, start: int, stop: int) -> Buffer | None:

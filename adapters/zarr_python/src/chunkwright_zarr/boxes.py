@@ -33,9 +33,11 @@ from zarr.core.config import config
 from zarr.core.metadata import ArrayV2Metadata
 from zarr.core.sync import sync
 from zarr.errors import ChunkNotFoundError
+from zarr.storage import StorePath
 
-from chunkwright.errors import SelectionError
-from chunkwright_store import Limits, ReadJob, read_async, read_hop, read_sync, run_off_loop
+from chunkwright.errors import CodecError, SelectionError
+from chunkwright_store import Limits, ReadJob, Stop, read_async, read_sync, run_off_loop
+from chunkwright_store.native import local_root
 from chunkwright_store.zarr import Kind, classify, is_cpu, sources_of
 from chunkwright_zarr.arrays import AnyArray, async_array_of
 from chunkwright_zarr.config import read_settings
@@ -172,8 +174,46 @@ class _Part:
     region: Region
     kind: Kind
     is_async: bool
-    pieces: Sequence[ChunkPieces]
-    jobs: Sequence[ReadJob]
+    reads: Sequence[_Planned | _Native]
+
+
+@attrs.frozen(eq=False)
+class _Planned:
+    """Chunks of one shape that are read by a plan."""
+
+    pieces: ChunkPieces
+    job: ReadJob
+
+    @property
+    def gone(self) -> NDArray[np.int64]:
+        """The chunks that were missing, once they are read."""
+        present: NDArray[np.bool_] = self.job.plan.statuses  # type: ignore[attr-defined]  # a plan of ours
+        return np.unique(self.pieces.entries.chunk[~present])
+
+
+@attrs.define(eq=False)
+class _Native:
+    """Chunks of one shape in local files, which the backend reads by itself."""
+
+    ready: Ready
+    pieces: ChunkPieces
+    root: str
+    keys: Sequence[str]
+    gone: NDArray[np.int64] = attrs.field(factory=lambda: np.empty(0, np.int64), init=False)
+
+    def run(self, out: NDArray[Any], limits: Limits, stop: Stop | None = None) -> None:
+        """Read them."""
+        assert self.ready.file_io is not None
+        chain, workers = prepared_chain(self.ready), limits.max_workers
+        try:
+            present = self.ready.file_io.read_into(
+                chain, self.root, self.keys, self.pieces.entries, out, max_workers=workers, stop=stop
+            )
+            self.gone = np.flatnonzero(~present)
+        except CodecError as error:
+            if error.position is not None:
+                error.with_key(self.keys[error.position])
+            raise
 
 
 class _Call:
@@ -236,8 +276,9 @@ class _Call:
         is_async = any(ready.is_async for ready in readies)
         kind: Kind = "async" if is_async else classify([self._array.store_path])
         self._count("async" if kind == "async" else "sync")
-        jobs = [self._job(some, ready, kind) for some, ready in zip(pieces, readies, strict=True)]
-        return _Part(region, kind, is_async, pieces, jobs)
+        read = self._native if kind == "local" and all(ready.file_io for ready in readies) else self._planned
+        reads = [read(some, ready, kind) for some, ready in zip(pieces, readies, strict=True)]
+        return _Part(region, kind, is_async, reads)
 
     def _count(self, path: Path, reason: str = "") -> None:
         """Count a path once, however many regions take it."""
@@ -245,29 +286,45 @@ class _Call:
             self._paths.add(path)
             count("read", path, reason)
 
-    def _job(self, pieces: ChunkPieces, ready: Ready, kind: Kind) -> ReadJob:
-        chain, root, encode = prepared_chain(ready), self._array.store_path, self._array.metadata.encode_chunk_key
-        getters = [root / encode(tuple(cell)) for cell in pieces.cells.tolist()]
-        return ReadJob(
+    def _getters(self, pieces: ChunkPieces) -> list[StorePath]:
+        root, encode = self._array.store_path, self._array.metadata.encode_chunk_key
+        return [root / encode(tuple(cell)) for cell in pieces.cells.tolist()]
+
+    def _planned(self, pieces: ChunkPieces, ready: Ready, kind: Kind) -> _Planned:
+        chain, getters = prepared_chain(ready), self._getters(pieces)
+        job = ReadJob(
             plan=chain.plan_read(pieces.entries, whole_fraction=whole_fraction(chain, kind)),
             sources=sources_of(getters, kind, self._spec.prototype, self._limits),
             keys=Keys(getters),
             whole_nbytes=whole_nbytes(chain),
         )
+        return _Planned(pieces, job)
 
-    def read_part_here(self, part: _Part) -> None:
+    def _native(self, pieces: ChunkPieces, ready: Ready, _kind: Kind) -> _Native:
+        getters = self._getters(pieces)
+        root = local_root(getters)
+        assert root is not None
+        return _Native(ready, pieces, root, [getter.path for getter in getters])
+
+    def read_part_here(self, part: _Part, stop: Stop | None = None) -> None:
         """Read a part of synchronous sources on this thread."""
         target = self._target_of(part)
-        read_sync(part.jobs, target, self._limits)
+        for read in part.reads:
+            if isinstance(read, _Native):
+                read.run(target, self._limits, stop)
+            else:
+                read_sync([read.job], target, self._limits, stop=stop)
         self._finish(part, target)
 
     async def read_part(self, part: _Part) -> None:
         """Read a part from an event loop."""
+        if part.kind != "async":
+            stop = Stop()
+            await run_off_loop(partial(self.read_part_here, part, stop), on_cancel=stop.set)
+            return
         target = self._target_of(part)
-        if part.kind == "async":
-            await read_async(part.jobs, target, self._limits, is_async=part.is_async)
-        else:
-            await read_hop(part.jobs, target, self._limits)
+        jobs = [read.job for read in part.reads if isinstance(read, _Planned)]
+        await read_async(jobs, target, self._limits, is_async=part.is_async)
         await run_off_loop(partial(self._finish, part, target))
 
     def _target_of(self, part: _Part) -> NDArray[Any]:
@@ -282,10 +339,8 @@ class _Call:
             copy_boxes(part.region.boxes, target[0, ...], self.out, self._limits.max_workers)
         if self._spec.config.read_missing_chunks:
             return
-        for pieces, job in zip(part.pieces, part.jobs, strict=True):
-            statuses: NDArray[np.bool_] = job.plan.statuses  # type: ignore[attr-defined]  # a plan of ours
-            gone = np.unique(pieces.entries.chunk[~statuses])
-            self._missing += map(tuple, pieces.cells[gone].tolist())
+        for read in part.reads:
+            self._missing += map(tuple, read.pieces.cells[read.gone].tolist())
 
     async def read_by_zarr(self, reason: str) -> None:
         """Read crop by crop with the array's own methods."""

@@ -49,7 +49,7 @@ plan take some 200 bytes per inner chunk, which is much beside small ones."""
 UNPLANNED_NBYTES = 8 << 20
 """Up to so many decoded bytes, a few whole chunks are read and decoded one after the other, without a plan."""
 
-UNPLANNED_FILE_NBYTES = 4 << 20
+UNPLANNED_FILE_NBYTES = 256 << 10
 """Up to so many bytes, files of shards are read whole, for whatever part: a plan for a part costs more."""
 
 
