@@ -37,7 +37,7 @@ from zarr.storage import LocalStore, ManagedMemoryStore, MemoryStore, StorePath,
 
 from chunkwright_store._groups import raise_unless_missing
 from chunkwright_store._identity import weak_identity
-from chunkwright_store.files import FileSource, OpenFiles
+from chunkwright_store.files import FileSource
 from chunkwright_store.jobs import Limits
 from chunkwright_store.native import opened
 from chunkwright_store.sources import ByteRange, ByteSuffix, closing, cut
@@ -48,7 +48,6 @@ __all__ = (
     "is_cpu",
     "key_of",
     "lock_keys",
-    "open_files",
     "sink_of",
     "source_of",
     "sources_of",
@@ -251,28 +250,6 @@ def sink_of(setter: ByteSetter, kind: Kind, prototype: BufferPrototype) -> Any:
     b'abc'
     """
     return _AsyncSetterSink(setter, prototype) if kind == "async" else _SyncSetterSink(setter, prototype)
-
-
-def open_files(getters: Sequence[ByteGetter]) -> OpenFiles:
-    """Open the chunks of local stores.
-
-    Parameters
-    ----------
-    getters
-        Of kind ``local``.
-
-    Returns
-    -------
-    OpenFiles
-        To be closed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> len(open_files([StorePath(LocalStore(tempfile.mkdtemp()), "c/0")]))
-    1
-    """
-    return OpenFiles(_local_paths(getters))
 
 
 def _local_paths(getters: Iterable[ByteGetter]) -> Iterator[str]:

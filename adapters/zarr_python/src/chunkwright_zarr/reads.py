@@ -23,8 +23,8 @@ from chunkwright.errors import CodecError
 from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
-from chunkwright_store.native import local_root
-from chunkwright_store.zarr import Kind, key_of, open_files, source_of, sources_of
+from chunkwright_store.native import local_root, open_files
+from chunkwright_store.zarr import Kind, key_of, source_of, sources_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
@@ -196,7 +196,9 @@ class _Read:
         getters = [row[0] for row in rows]
         try:
             if self._kind == "local":
-                with closing(open_files(getters)) as files:
+                root = local_root(getters)
+                assert root is not None
+                with closing(open_files(root, [getter.path for getter in getters])) as files:
                     stored = files.rows()
                     chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
             else:
@@ -236,6 +238,8 @@ class _Read:
 
     def _needs_no_plan(self, chain: PreparedChain, rows: Sequence[Row]) -> bool:
         """Whether there is so little to read that a plan would only cost time."""
+        if self._kind == "local" and local_root(row[0] for row in rows) is None:
+            return False
         if self._kind == "local" and chain.is_partial:
             return self.work is not None and self.work[1] <= UNPLANNED_NBYTES
         if self.is_held:
