@@ -12,16 +12,16 @@ use pyo3::types::{PyInt, PySlice, PyTuple};
 
 use crate::batch::Inputs;
 use crate::buffers::{Array, Bytes};
-use crate::copy::Element;
-use crate::cut::{Numbers, Parts, cut};
-use crate::entries::Entries;
+use crate::cut::Pieces;
+use crate::entries::{Entries, List};
 use crate::errors::Outcome;
 #[cfg(unix)]
 use crate::files::Files;
 use crate::program::Program;
 use crate::read::Reading;
 use crate::read_stored;
-use crate::shards::{ShardReading, Shards};
+use crate::shard_read::ShardReading;
+use crate::shards::{Shards, Target};
 
 /// What reads boxes of chunks of one form.
 #[pyclass(frozen, module = "chunkwright_rust._native")]
@@ -41,10 +41,8 @@ pub struct Boxes {
     shards: Option<Py<Shards>>,
     numbers: Numbers,
     axes: Vec<Option<usize>>,
-    parts: Option<Parts>,
-    out: Array,
-    element: Element,
-    fill: Vec<u8>,
+    pieces: Option<Pieces>,
+    target: Target,
     chunks: usize,
 }
 
@@ -83,15 +81,16 @@ impl BoxReader {
             return Ok(None);
         }
         let (numbers, axes) = parser.into_columns(&self.order);
-        let mut parts = None;
+        let mut pieces = None;
         if let Some(shards) = &self.shards {
-            let made = cut(&numbers.entries(&axes, out_ndim), &program.chunk().layout.shape, shards.get().grid());
-            parts = Some(made.map_err(|fault| fault.into_error(py))?);
+            let made = shards.get().cut(&numbers.entries(&axes, &no_lists(axes.len(), out_ndim)));
+            pieces = Some(made.map_err(|fault| fault.into_error(py))?);
         }
-        let chunks = parts.as_ref().map_or(numbers.chunk.len(), |parts| parts.cells.len());
+        let chunks = pieces.as_ref().map_or(numbers.chunk.len(), Pieces::count);
         let shards = self.shards.as_ref().map(|shards| shards.clone_ref(py));
         let program = self.program.clone_ref(py);
-        Ok(Some(Boxes { program, shards, numbers, axes, parts, out, element, fill, chunks }))
+        let target = Target { out, element, fill };
+        Ok(Some(Boxes { program, shards, numbers, axes, pieces, target, chunks }))
     }
 }
 
@@ -124,7 +123,8 @@ impl Boxes {
             let count = i64::try_from(files.keys().len()).unwrap_or(i64::MAX);
             let (source, offset, length): (Vec<_>, Vec<_>, Vec<_>) = (0..count).map(|file| (file, 0, -1)).collect();
             let rows = read_stored::Rows { storage: &files, source: &source, offset: &offset, length: &length };
-            self.read(|reading| reading.run_stored(&rows, max_workers), |shards| shards.run_stored(&rows, max_workers))
+            let chunks = |reading: &Reading<'_>, entries: &Entries<'_>| reading.run_stored(entries, &rows, max_workers);
+            self.read(chunks, |shards| shards.run_stored(&rows, max_workers))
         })
         .map_err(|fault| fault.into_error(py))?;
         Ok(files.missing().into_iter().map(|missing| !missing).collect())
@@ -150,7 +150,8 @@ impl Boxes {
             let (source, length) = (column(&|row| row), column(&|row| owners[row].len()));
             let offset: Vec<i64> = bytes.iter().map(|bytes| if bytes.is_some() { 0 } else { -1 }).collect();
             let inputs = Inputs { owners, source: &source, offset: &offset, length: &length };
-            self.read(|reading| reading.run(&inputs, max_workers), |shards| shards.run(&inputs, max_workers))
+            let chunks = |reading: &Reading<'_>, entries: &Entries<'_>| reading.run(entries, &inputs, max_workers);
+            self.read(chunks, |shards| shards.run(&inputs, max_workers))
         })
         .map_err(|fault| fault.into_error(py))
     }
@@ -159,19 +160,51 @@ impl Boxes {
 impl Boxes {
     fn read(
         &self,
-        chunks: impl FnOnce(&Reading<'_>) -> Outcome<()>,
+        chunks: impl FnOnce(&Reading<'_>, &Entries<'_>) -> Outcome<()>,
         shards: impl FnOnce(&ShardReading<'_>) -> Outcome<()>,
     ) -> Outcome<()> {
-        let out_ndim = self.out.layout().shape.len();
-        let numbers = self.parts.as_ref().map_or(&self.numbers, |parts| &parts.numbers);
-        let entries: Entries<'_> = numbers.entries(&self.axes, out_ndim);
-        let (chunk, out, element, fill) = (self.program.get().chunk(), &self.out, self.element, &self.fill);
-        let reading = Reading { chunk, entries: &entries, out, element, fill };
-        match (&self.shards, &self.parts) {
-            (Some(of), Some(parts)) => shards(&ShardReading::new(of.get(), parts, reading)),
-            _ => chunks(&reading),
+        let lists = no_lists(self.axes.len(), self.target.out.layout().shape.len());
+        let entries = self.numbers.entries(&self.axes, &lists);
+        if let (Some(of), Some(pieces)) = (&self.shards, &self.pieces) {
+            return of.get().read(&entries, pieces, &self.target, shards);
+        }
+        let Target { out, element, fill } = &self.target;
+        let chunk = self.program.get().chunk();
+        chunks(&Reading { chunk, selections: &entries, out, element: *element, fill }, &entries)
+    }
+}
+
+/// Columns of boxes, as in [`Entries`].
+struct Numbers {
+    chunk: Vec<i64>,
+    start: Vec<i64>,
+    count: Vec<i64>,
+    step: Vec<i64>,
+    out_start: Vec<i64>,
+    out_step: Vec<i64>,
+}
+
+impl Numbers {
+    fn entries<'a>(&'a self, axes: &'a [Option<usize>], [lists, out_lists]: &'a NoLists) -> Entries<'a> {
+        Entries {
+            chunk: &self.chunk,
+            start: &self.start,
+            count: &self.count,
+            step: &self.step,
+            out_start: &self.out_start,
+            out_step: &self.out_step,
+            axes,
+            lists,
+            out_lists,
         }
     }
+}
+
+/// For each axis of both sides, that it has no index list.
+type NoLists = [Vec<Option<List<'static>>>; 2];
+
+fn no_lists(ndim: usize, out_ndim: usize) -> NoLists {
+    [vec![None; ndim], vec![None; out_ndim]]
 }
 
 /// Reads slices.

@@ -1,251 +1,282 @@
-//! Cut boxes along a grid of inner chunks.
+//! Boxes of shards, cut along the grid of inner chunks.
+//!
+//! The same as `chunkwright.grid.split` for entries without index lists, which is the reference. What is kept of each
+//! part of an entry is which it is; where its elements are is worked out when its inner chunk's turn comes, so that a
+//! batch of many inner chunks takes little memory.
 
 use std::ops::Range;
 
-use crate::entries::{Entries, elements};
+use crate::entries::{Entries, Layout, Selections};
 use crate::errors::{Fault, Kind, Outcome};
+use crate::place::{Direction, Place};
+use crate::read::groups;
 
-/// Boxes within inner chunks, ordered by shard and inner chunk.
-#[derive(Default)]
-pub struct Parts {
-    /// The shard of each touched inner chunk.
-    pub owners: Vec<usize>,
-    /// Which inner chunk of its shard each touched one is.
-    pub cells: Vec<usize>,
-    /// The parts; chunks are numbers of touched inner chunks.
-    pub numbers: Numbers,
-}
-
-/// Columns of boxes, as in [`Entries`].
-#[derive(Default)]
-#[allow(missing_docs, reason = "see `Entries`")]
-pub struct Numbers {
-    pub chunk: Vec<i64>,
-    pub start: Vec<i64>,
-    pub count: Vec<i64>,
-    pub step: Vec<i64>,
-    pub out_start: Vec<i64>,
-    pub out_step: Vec<i64>,
-}
-
-/// What a box has in one cell along an axis.
+/// The part of an entry that is in one inner chunk.
 #[derive(Clone, Copy)]
-struct Segment {
-    cell: usize,
-    /// First element within the cell.
-    start: i64,
-    count: i64,
-    /// How many elements of the box come before.
-    before: i64,
+struct Piece {
+    row: u32,
+    cell: u32,
 }
 
-/// A part before it has its place in the order.
-type Key = (usize, usize);
+/// Numbers of one such part, as those of [`Entries`].
+#[derive(Default)]
+pub struct Clip {
+    start: Vec<i64>,
+    count: Vec<i64>,
+    step: Vec<i64>,
+    out_start: Vec<i64>,
+    out_step: Vec<i64>,
+}
 
-/// Cut boxes; `shape` is that of inner chunks, of which a shard has `grid` along its axes.
-///
-/// # Errors
-/// When the entries are no boxes, or lie outside the shards.
-pub fn cut(entries: &Entries<'_>, shape: &[usize], grid: &[usize]) -> Outcome<Parts> {
-    if entries.lists.iter().chain(&entries.out_lists).any(Option::is_some) || shape.len() != grid.len() {
-        return Err(Fault::new(Kind::Plan, "only boxes can be cut along inner chunks"));
-    }
-    entries.check(usize::MAX >> 1)?;
-    let (mut numbers, mut keys) = (Numbers::default(), Vec::new());
-    for row in 0..entries.chunk.len() {
-        cut_one(entries, row, shape, grid, &mut numbers, &mut keys)?;
-    }
-    if !keys.is_sorted() {
-        let mut order: Vec<usize> = (0..keys.len()).collect();
-        order.sort_by_key(|number| keys[*number]);
-        numbers = numbers.taken(&order);
-        keys.sort_unstable();
-    }
-    let mut parts = Parts { numbers, ..Parts::default() };
-    for (number, key) in keys.iter().enumerate() {
-        if number == 0 || *key != keys[number - 1] {
-            parts.owners.push(key.0);
-            parts.cells.push(key.1);
+/// Which parts of entries are in which inner chunk; those of one inner chunk follow each other.
+pub struct Pieces {
+    pieces: Vec<Piece>,
+    /// First piece of each inner chunk, and the end of the last.
+    heads: Vec<u32>,
+}
+
+/// Entries, and how they are cut.
+pub struct Cut<'a> {
+    /// The entries.
+    pub entries: &'a Entries<'a>,
+    /// Shape of inner chunks.
+    pub inner: &'a [usize],
+    /// Inner chunks along each axis.
+    pub grid: &'a [usize],
+    /// The parts.
+    pub pieces: &'a Pieces,
+}
+
+/// Entries that are being cut.
+struct Cutting<'a> {
+    entries: &'a Entries<'a>,
+    inner: &'a [usize],
+    grid: &'a [usize],
+    made: Pieces,
+}
+
+impl Pieces {
+    /// Cut entries along a grid of inner chunks.
+    ///
+    /// # Errors
+    /// When an entry is outside of its shard, or is not a box.
+    pub fn new(entries: &Entries<'_>, inner: &[usize], grid: &[usize]) -> Outcome<Self> {
+        if !entries.is_boxes() || entries.axes.len() != grid.len() {
+            return Err(Fault::new(Kind::Plan, "entries of shards have to be boxes"));
         }
-        parts.numbers.chunk.push(parts.cells.len().cast_signed() as i64 - 1);
+        let made = Self { pieces: Vec::new(), heads: vec![0] };
+        let mut cutting = Cutting { entries, inner, grid, made };
+        for (_, rows) in groups(entries.chunk) {
+            let first = cutting.made.pieces.len();
+            let several = rows.len() > 1;
+            for row in rows {
+                cutting.add(row)?;
+            }
+            if several {
+                // Stable, so that of two writes to one element the later one wins.
+                cutting.made.pieces[first..].sort_by_key(|piece| piece.cell);
+            }
+            cutting.made.close(first)?;
+        }
+        Ok(cutting.made)
     }
-    Ok(parts)
-}
 
-fn cut_one(
-    entries: &Entries<'_>,
-    row: usize,
-    shape: &[usize],
-    grid: &[usize],
-    numbers: &mut Numbers,
-    keys: &mut Vec<Key>,
-) -> Outcome<()> {
-    let (ndim, out_ndim) = (shape.len(), entries.out_lists.len());
-    let mut cuts = Vec::with_capacity(ndim);
-    for axis in 0..ndim {
-        let at = row * ndim + axis;
-        cuts.push(segments([entries.start[at], entries.count[at], entries.step[at]], shape[axis], grid[axis])?);
-    }
-    if cuts.iter().any(Vec::is_empty) {
-        return Ok(());
-    }
-    let shard = usize::try_from(entries.chunk[row]).unwrap_or(0);
-    let out = row * out_ndim..(row + 1) * out_ndim;
-    let (out_start, out_step) = (&entries.out_start[out.clone()], &entries.out_step[out]);
-    let mut at = vec![0; ndim];
-    loop {
-        let mut cell = 0;
-        let first = numbers.out_start.len();
-        numbers.out_start.extend_from_slice(out_start);
-        numbers.out_step.extend_from_slice(out_step);
-        numbers.step.extend_from_slice(&entries.step[row * ndim..(row + 1) * ndim]);
-        for axis in 0..ndim {
-            let segment = cuts[axis][at[axis]];
-            cell = cell * grid[axis] + segment.cell;
-            numbers.start.push(segment.start);
-            numbers.count.push(segment.count);
-            if let Some(landing) = entries.axes[axis] {
-                // A place that is out of range is found where it is used.
-                let moved = segment.before.wrapping_mul(out_step[landing]);
-                let place = &mut numbers.out_start[first + landing];
-                *place = place.wrapping_add(moved);
+    /// Note where the inner chunks of the pieces from `first` on begin.
+    fn close(&mut self, first: usize) -> Outcome<()> {
+        for piece in first + 1..=self.pieces.len() {
+            if piece == self.pieces.len() || self.pieces[piece].cell != self.pieces[piece - 1].cell {
+                self.heads.push(number(piece)?);
             }
         }
-        keys.push((shard, cell));
-        let Some(axis) = (0..ndim).rev().find(|axis| at[*axis] + 1 < cuts[*axis].len()) else {
-            return Ok(());
-        };
-        at[axis] += 1;
-        at[axis + 1..].fill(0);
+        Ok(())
+    }
+
+    /// Inner chunks that are touched.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.heads.len() - 1
     }
 }
 
-/// Cut a range along one axis.
-fn segments([start, count, step]: [i64; 3], size: usize, cells: usize) -> Outcome<Vec<Segment>> {
-    let outside = || Fault::new(Kind::Selection, "a selection is outside of its shard");
-    let count = elements(count)?;
-    let mut found = Vec::new();
-    if count == 0 {
-        return Ok(found);
+impl Cutting<'_> {
+    /// Add the parts of an entry, by flat position of their inner chunks.
+    fn add(&mut self, row: usize) -> Outcome<()> {
+        let mut cells = vec![0_usize];
+        for axis in 0..self.grid.len() {
+            let along = self.along(row, axis)?;
+            let extent = self.grid[axis];
+            cells = cells.iter().flat_map(|cell| along.iter().map(move |one| cell * extent + one)).collect();
+        }
+        let row = number(row)?;
+        self.made.pieces.reserve(cells.len());
+        for cell in cells {
+            self.made.pieces.push(Piece { row, cell: number(cell)? });
+        }
+        Ok(())
     }
-    let (first, step) = (usize::try_from(start).ok(), usize::try_from(step).ok().filter(|step| *step > 0));
-    let (Some(mut index), Some(step)) = (first, step) else {
-        return Err(outside());
-    };
-    let last = (count - 1).checked_mul(step).and_then(|distance| distance.checked_add(index));
-    if last.is_none_or(|last| last / size.max(1) >= cells) || size == 0 {
-        return Err(outside());
+
+    /// The cells that an entry touches along an axis.
+    fn along(&self, row: usize, axis: usize) -> Outcome<Vec<usize>> {
+        let at = row * self.grid.len() + axis;
+        let (start, count, step) = (self.entries.start[at], self.entries.count[at], self.entries.step[at]);
+        let (size, extent) = (self.inner[axis], self.inner[axis] * self.grid[axis]);
+        let outside = || {
+            let found = format!("{count} elements from {start} on, {step} apart");
+            Fault::new(Kind::Selection, "an entry is outside of its chunk").with(format!("below {extent}"), found)
+        };
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let last = (count - 1).checked_mul(step).and_then(|distance| distance.checked_add(start));
+        let (first, last) = match (usize::try_from(start), last.map(usize::try_from)) {
+            (Ok(first), Some(Ok(last))) if count > 0 && step > 0 && first <= last && last < extent => (first, last),
+            _ => return Err(outside()),
+        };
+        let mut cells: Vec<usize> = (first / size..=last / size).collect();
+        if step.unsigned_abs() > size as u64 {
+            // A step longer than a cell jumps over cells.
+            cells.retain(|cell| clipped(start, count, step, cell * size, size).1 > 0);
+        }
+        Ok(cells)
     }
-    let mut before = 0;
-    while before < count {
-        let cell = index / size;
-        let taken = ((cell + 1) * size - index).div_ceil(step).min(count - before);
-        let number = |number: usize| i64::try_from(number).map_err(|_| outside());
-        found.push(Segment {
-            cell,
-            start: number(index - cell * size)?,
-            count: number(taken)?,
-            before: number(before)?,
+}
+
+impl Cut<'_> {
+    /// Inner chunks that are touched.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.pieces.count()
+    }
+
+    /// The parts of entries in a touched inner chunk.
+    #[must_use]
+    pub fn pieces(&self, item: usize) -> Range<usize> {
+        self.pieces.heads[item] as usize..self.pieces.heads[item + 1] as usize
+    }
+
+    /// The shard of a touched inner chunk, and its flat position there.
+    #[must_use]
+    pub fn inner_chunk(&self, item: usize) -> (usize, usize) {
+        let piece = self.pieces.pieces[self.pieces.heads[item] as usize];
+        (usize::try_from(self.entries.chunk[piece.row as usize]).unwrap_or(0), piece.cell as usize)
+    }
+
+    /// Touched inner chunks of each of so many shards.
+    #[must_use]
+    pub fn by_shard(&self, shards: usize) -> Vec<Range<usize>> {
+        let mut item = 0;
+        let mut ranges = Vec::with_capacity(shards);
+        for shard in 0..shards {
+            let begin = item;
+            while item < self.count() && self.inner_chunk(item).0 == shard {
+                item += 1;
+            }
+            ranges.push(begin..item);
+        }
+        ranges
+    }
+
+    fn clip(&self, piece: Piece, clip: &mut Clip) -> Outcome<()> {
+        let (ndim, out_ndim) = (self.grid.len(), self.entries.out_lists.len());
+        let (row, out_row) = (piece.row as usize * ndim, piece.row as usize * out_ndim);
+        clip.set(self.entries, row..row + ndim, out_row..out_row + out_ndim);
+        let mut rest = piece.cell as usize;
+        for axis in (0..ndim).rev() {
+            let begin = rest % self.grid[axis] * self.inner[axis];
+            rest /= self.grid[axis];
+            let (start, count, step) = (clip.start[axis], clip.count[axis], clip.step[axis]);
+            let (first, count) = clipped(start, count, step, begin, self.inner[axis]);
+            clip.start[axis] = start + first * step - begin.cast_signed() as i64;
+            clip.count[axis] = count;
+            if let Some(out) = self.entries.axes[axis] {
+                let moved = first.checked_mul(clip.out_step[out]).and_then(|by| clip.out_start[out].checked_add(by));
+                clip.out_start[out] =
+                    moved.ok_or_else(|| Fault::new(Kind::Selection, "an entry is outside of the array"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Clip {
+    fn set(&mut self, entries: &Entries<'_>, row: Range<usize>, out_row: Range<usize>) {
+        for (mine, column) in [
+            (&mut self.start, &entries.start[row.clone()]),
+            (&mut self.count, &entries.count[row.clone()]),
+            (&mut self.step, &entries.step[row]),
+            (&mut self.out_start, &entries.out_start[out_row.clone()]),
+            (&mut self.out_step, &entries.out_step[out_row]),
+        ] {
+            mine.clear();
+            mine.extend_from_slice(column);
+        }
+    }
+}
+
+impl Selections for Cut<'_> {
+    fn find(&self, row: usize, place: &mut Place, chunk: &Layout, out: &Layout, direction: Direction) -> Outcome<()> {
+        let mut clip = std::mem::take(&mut place.clip);
+        let found = self.clip(self.pieces.pieces[row], &mut clip).and_then(|()| {
+            let one = Entries {
+                chunk: &[0],
+                start: &clip.start,
+                count: &clip.count,
+                step: &clip.step,
+                out_start: &clip.out_start,
+                out_step: &clip.out_step,
+                axes: self.entries.axes,
+                lists: self.entries.lists,
+                out_lists: self.entries.out_lists,
+            };
+            place.find(&one, 0, chunk, out, direction)
         });
-        before += taken;
-        index = index.saturating_add(taken * step);
-    }
-    Ok(found)
-}
-
-impl Numbers {
-    /// The columns as entries.
-    #[must_use]
-    pub fn entries(&self, axes: &[Option<usize>], out_ndim: usize) -> Entries<'_> {
-        Entries {
-            chunk: &self.chunk,
-            start: &self.start,
-            count: &self.count,
-            step: &self.step,
-            out_start: &self.out_start,
-            out_step: &self.out_step,
-            axes: axes.to_vec(),
-            lists: vec![None; axes.len()],
-            out_lists: vec![None; out_ndim],
-        }
+        place.clip = clip;
+        found
     }
 
-    /// Rows in another order.
-    fn taken(&self, order: &[usize]) -> Self {
-        let column = |values: &[i64]| {
-            let width = values.len() / order.len().max(1);
-            order.iter().flat_map(|row| &values[row * width..(row + 1) * width]).copied().collect()
-        };
-        Self {
-            chunk: Vec::new(),
-            start: column(&self.start),
-            count: column(&self.count),
-            step: column(&self.step),
-            out_start: column(&self.out_start),
-            out_step: column(&self.out_step),
-        }
+    fn covers(&self, row: usize, shape: &[usize]) -> bool {
+        let piece = self.pieces.pieces[row];
+        let mut rest = piece.cell as usize;
+        (0..self.grid.len()).rev().all(|axis| {
+            let begin = rest % self.grid[axis] * self.inner[axis];
+            rest /= self.grid[axis];
+            let at = piece.row as usize * self.grid.len() + axis;
+            let step = self.entries.step[at];
+            let (_, count) = clipped(self.entries.start[at], self.entries.count[at], step, begin, shape[axis]);
+            (step == 1 || shape[axis] == 1) && usize::try_from(count) == Ok(shape[axis])
+        })
     }
 }
 
-impl Parts {
-    /// Each touched shard, with its range of touched inner chunks.
-    #[must_use]
-    pub fn shards(&self) -> Vec<(usize, Range<usize>)> {
-        let mut shards: Vec<(usize, Range<usize>)> = Vec::new();
-        for (number, owner) in self.owners.iter().enumerate() {
-            match shards.last_mut() {
-                Some((last, cells)) if last == owner => cells.end = number + 1,
-                _ => shards.push((*owner, number..number + 1)),
-            }
-        }
-        shards
-    }
+/// The first element of a selection that is in a cell, and how many are. The selection was checked.
+fn clipped(start: i64, count: i64, step: i64, begin: usize, size: usize) -> (i64, i64) {
+    // The step of a single element may be anything.
+    let step = if count == 1 { 1 } else { step };
+    let begin = begin.cast_signed() as i64;
+    let end = begin + size.cast_signed() as i64;
+    let first = if start >= begin { 0 } else { (begin - start + step - 1) / step };
+    let last = (end - 1 - start).div_euclid(step).min(count - 1);
+    (first, (last - first + 1).max(0))
+}
 
-    /// Say which shard a fault is about, instead of which inner chunk.
-    #[must_use]
-    pub fn at_shard(&self, mut fault: Box<Fault>) -> Box<Fault> {
-        fault.position = fault.position.and_then(|inner| self.owners.get(inner)).copied();
-        fault
-    }
+fn number(number: usize) -> Outcome<u32> {
+    u32::try_from(number).map_err(|_| Fault::new(Kind::Plan, "a batch has too many inner chunks"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, segments};
-    use crate::entries::Entries;
-
-    fn one(columns: &[Vec<i64>; 6], axes: Vec<Option<usize>>, out_ndim: usize) -> Entries<'_> {
-        let [chunk, start, count, step, out_start, out_step] = columns.each_ref().map(Vec::as_slice);
-        let lists = vec![None; axes.len()];
-        Entries { chunk, start, count, step, out_start, out_step, axes, lists, out_lists: vec![None; out_ndim] }
-    }
+    use super::clipped;
 
     #[test]
-    fn a_range_is_cut_at_the_edges_of_cells() {
-        let cut = segments([3, 4, 3], 5, 4)
-            .map(|found| found.iter().map(|part| (part.cell, part.start, part.count, part.before)).collect::<Vec<_>>());
-        assert_eq!(cut.ok(), Some(vec![(0, 3, 1, 0), (1, 1, 2, 1), (2, 2, 1, 3)]));
-    }
-
-    #[test]
-    fn ranges_outside_of_the_grid_are_refused() {
-        for wrong in [[-1, 1, 1], [0, 21, 1], [20, 1, 1], [0, 2, 0], [0, -1, 1], [0, 2, i64::MAX], [1, i64::MAX, 2]] {
-            assert!(segments(wrong, 5, 4).is_err(), "{wrong:?}");
+    fn parts_of_a_selection_are_those_of_its_elements() {
+        for (start, count, step) in [(0, 20, 1), (3, 5, 3), (7, 2, 11), (19, 1, 1), (1, 7, 2)] {
+            for begin in (0..20).step_by(5) {
+                let inside = |number: &i64| (begin..begin + 5).contains(&(start + number * step));
+                let numbers: Vec<i64> = (0..count).filter(inside).collect();
+                let (first, found) = clipped(start, count, step, usize::try_from(begin).unwrap_or(0), 5);
+                assert_eq!(usize::try_from(found), Ok(numbers.len()));
+                assert!(numbers.first().is_none_or(|number| *number == first));
+            }
         }
-        assert!(segments([0, 1, 1], 0, 4).is_err());
-    }
-
-    #[test]
-    fn parts_of_one_inner_chunk_are_together() {
-        // Two boxes of one shard of 2 x 2 inner chunks of 2 x 2; the second axis is dropped.
-        let columns = [vec![0, 0], vec![1, 0, 0, 1], vec![2, 1, 2, 1], vec![1, 1, 1, 1], vec![10, 20], vec![1, -1]];
-        let entries = one(&columns, vec![Some(0), None], 1);
-        let parts = cut(&entries, &[2, 2], &[2, 2]).unwrap_or_default();
-        assert_eq!((parts.owners.as_slice(), parts.cells.as_slice()), (&[0, 0][..], &[0, 2][..]));
-        let made = parts.numbers.entries(&entries.axes, 1);
-        assert_eq!(made.chunk, [0, 0, 1]);
-        assert_eq!(made.start, [1, 0, 0, 1, 0, 0]);
-        assert_eq!(made.out_start, [10, 20, 11]);
-        assert_eq!(parts.shards(), [(0, 0..2)]);
     }
 }

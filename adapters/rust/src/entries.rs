@@ -1,6 +1,7 @@
 //! The columns of `chunkwright.entries.Entries`, and the layout of the arrays that they are about.
 
 use crate::errors::{Fault, Kind, Outcome};
+use crate::place::{Direction, Place};
 
 /// A ragged index list.
 #[derive(Clone, Copy)]
@@ -39,14 +40,49 @@ pub struct Entries<'a> {
     /// Distance along each out axis.
     pub out_step: &'a [i64],
     /// For each decoded axis the out axis that it lands on.
-    pub axes: Vec<Option<usize>>,
+    pub axes: &'a [Option<usize>],
     /// For each decoded axis an index list instead of start and step.
-    pub lists: Vec<Option<List<'a>>>,
+    pub lists: &'a [Option<List<'a>>],
     /// For each out axis an index list instead of start and step.
-    pub out_lists: Vec<Option<List<'a>>>,
+    pub out_lists: &'a [Option<List<'a>>],
+}
+
+/// Selections of chunks, by row.
+pub trait Selections: Sync {
+    /// Find the elements of a selection.
+    ///
+    /// # Errors
+    /// When an index is outside of the chunk or of the caller's array.
+    fn find(&self, row: usize, place: &mut Place, chunk: &Layout, out: &Layout, direction: Direction) -> Outcome<()>;
+
+    /// Whether a selection is a box that covers a chunk.
+    fn covers(&self, row: usize, shape: &[usize]) -> bool;
+}
+
+impl Selections for Entries<'_> {
+    fn find(&self, row: usize, place: &mut Place, chunk: &Layout, out: &Layout, direction: Direction) -> Outcome<()> {
+        place.find(self, row, chunk, out, direction)
+    }
+
+    fn covers(&self, row: usize, shape: &[usize]) -> bool {
+        let ndim = self.axes.len();
+        let column = row * ndim..(row + 1) * ndim;
+        let (start, count, step) = (&self.start[column.clone()], &self.count[column.clone()], &self.step[column]);
+        self.lists.iter().all(Option::is_none)
+            && (0..ndim).all(|axis| {
+                let extent = shape[axis];
+                start[axis] == 0 && usize::try_from(count[axis]) == Ok(extent) && (step[axis] == 1 || extent == 1)
+            })
+    }
 }
 
 impl Entries<'_> {
+    /// Whether no axis has an index list.
+    #[must_use]
+    pub fn is_boxes(&self) -> bool {
+        self.lists.iter().chain(self.out_lists.iter()).all(Option::is_none)
+    }
+
     /// Check that the columns belong together.
     ///
     /// # Errors
@@ -68,19 +104,6 @@ impl Entries<'_> {
                 Err(Fault::new(Kind::Plan, "entries are not ordered by chunk, or name chunks that are not there"))
             }
         }
-    }
-
-    /// Whether an entry is a box that covers a chunk.
-    #[must_use]
-    pub fn covers(&self, row: usize, shape: &[usize]) -> bool {
-        let ndim = self.axes.len();
-        let column = row * ndim..(row + 1) * ndim;
-        let (start, count, step) = (&self.start[column.clone()], &self.count[column.clone()], &self.step[column]);
-        self.lists.iter().all(Option::is_none)
-            && (0..ndim).all(|axis| {
-                let extent = shape[axis];
-                start[axis] == 0 && usize::try_from(count[axis]) == Ok(extent) && (step[axis] == 1 || extent == 1)
-            })
     }
 }
 

@@ -122,10 +122,11 @@ impl Files {
         let (ranges, columns) = (Ranges::get(&ranges)?, Columns::get(&entries)?);
         let out = Array::get(out, columns.out_ndim(), element.size, true)?;
         py.detach(|| {
-            let entries = columns.entries();
+            let lists = columns.lists();
+            let entries = columns.entries(&lists);
             program.check(&entries)?;
-            let reading = Reading { chunk: program.chunk(), entries: &entries, out: &out, element, fill: &fill };
-            reading.run_stored(&ranges.rows(self), max_workers)
+            let reading = Reading { chunk: program.chunk(), selections: &entries, out: &out, element, fill: &fill };
+            reading.run_stored(&entries, &ranges.rows(self), max_workers)
         })
         .map_err(|fault| fault.into_error(py))
     }
@@ -145,8 +146,14 @@ impl Files {
         fill: Vec<u8>,
         max_workers: Option<usize>,
     ) -> PyResult<()> {
-        let ranges = Ranges::get(&ranges)?;
-        shards.read(py, &entries, out, unit, &fill, |reading| reading.run_stored(&ranges.rows(self), max_workers))
+        let (ranges, columns) = (Ranges::get(&ranges)?, Columns::get(&entries)?);
+        let target = shards.target(out, &columns, unit, fill)?;
+        let lists = columns.lists();
+        py.detach(|| {
+            let (entries, rows) = (columns.entries(&lists), ranges.rows(self));
+            shards.read(&entries, &shards.cut(&entries)?, &target, |reading| reading.run_stored(&rows, max_workers))
+        })
+        .map_err(|fault| fault.into_error(py))
     }
 
     /// Replace files, each entirely or not at all; None removes one.

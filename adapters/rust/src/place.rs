@@ -4,6 +4,7 @@
 //! lists become lists of byte offsets, and decoded axes that land on one out axis (points) are added up. Every index
 //! is checked here, so that what [`crate::copy`] is given is within both arrays.
 
+use crate::cut::Clip;
 use crate::entries::{Entries, Layout, decoded_count, elements};
 use crate::errors::{Failure, Fault, Kind, Outcome};
 
@@ -53,6 +54,8 @@ pub struct Place {
     pub is_empty: bool,
     /// Whether the last two axes are fast on one side each, so that tiles save memory traffic.
     pub is_tiled: bool,
+    /// Numbers of an entry that is cut.
+    pub clip: Clip,
 }
 
 impl Place {

@@ -3,13 +3,14 @@
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::batch::Inputs;
 use crate::buffers::{Array, Bytes, Column, Encoded};
-use crate::chain::{Decoded, Stage};
+use crate::chain::{Decoded, Stage, decode};
 use crate::copy::Element;
 use crate::entries::{Entries, Layout, List};
 use crate::errors::{Fault, Kind, Outcome};
@@ -78,6 +79,42 @@ impl Chunk {
         })
     }
 
+    /// How elements are copied.
+    ///
+    /// # Errors
+    /// When they cannot be.
+    pub fn element(&self, unit: usize) -> Outcome<Element> {
+        let size = self.fill.len();
+        if size == 0 || unit == 0 || !size.is_multiple_of(unit) {
+            return Err(Fault::new(Kind::Configuration, "an element cannot be copied"));
+        }
+        Ok(Element { size, unit })
+    }
+
+    /// The same, with a fill value that has to be of the size of an element.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn filled_element(&self, unit: usize, fill: &[u8]) -> Outcome<Element> {
+        let element = self.element(unit)?;
+        if fill.len() == element.size {
+            return Ok(element);
+        }
+        Err(Fault::new(Kind::Configuration, "the fill value has the wrong size"))
+    }
+
+    /// Decode a chunk into memory of its size.
+    ///
+    /// # Errors
+    /// When it does not decode.
+    pub fn decode_whole(&self, input: &[u8], memory: &mut [u8], worker: &mut Worker) -> Outcome<()> {
+        let decoded = decode(&self.stages, input, worker, Some(memory))?;
+        if let Some(data) = self.array(&decoded, worker)? {
+            memory.copy_from_slice(data);
+        }
+        Ok(())
+    }
+
     /// The bytes of a decoded chunk, None when they are where they belong already.
     ///
     /// # Errors
@@ -98,7 +135,7 @@ impl Chunk {
 
 /// A run of codecs, compiled.
 #[pyclass(frozen, module = "chunkwright_rust._native")]
-pub struct Program(Chunk);
+pub struct Program(Arc<Chunk>);
 
 /// A stage as Python gives it: name, kernel, options, text, exact size or None, largest size.
 type Step = (String, String, HashMap<String, i64>, String, Option<usize>, usize);
@@ -131,7 +168,7 @@ impl Program {
             })
             .collect();
         let chunk = stages.and_then(|stages| Chunk::new(shape, &order, fill, mask, stages));
-        chunk.map(Self).map_err(|fault| fault.into_error(py))
+        chunk.map(|chunk| Self(Arc::new(chunk))).map_err(|fault| fault.into_error(py))
     }
 
     /// Decode chunks and put the entries' elements into an array.
@@ -151,9 +188,11 @@ impl Program {
         let (rows, columns) = (Rows::get(&buffers)?, Columns::get(&entries)?);
         let out = Array::get(out, columns.out_ndim(), element.size, true)?;
         py.detach(|| {
-            let (inputs, entries) = (rows.inputs(), columns.entries());
+            let lists = columns.lists();
+            let (inputs, entries) = (rows.inputs(), columns.entries(&lists));
             self.check(&entries)?;
-            Reading { chunk: &self.0, entries: &entries, out: &out, element, fill: &fill }.run(&inputs, max_workers)
+            let selections = &entries;
+            Reading { chunk: &self.0, selections, out: &out, element, fill: &fill }.run(&entries, &inputs, max_workers)
         })
         .map_err(|fault| fault.into_error(py))
     }
@@ -205,10 +244,12 @@ impl Program {
         let source = Array::get(source, columns.out_ndim(), element.size, false)?;
         let base = self.arrays(&base, false)?;
         let made = py.detach(|| {
-            let entries = columns.entries();
+            let lists = columns.lists();
+            let entries = columns.entries(&lists);
             self.check(&entries)?;
             let (chunk, source, base) = (&self.0, &source, base.as_slice());
-            Writing { chunk, source, entries: &entries, base, element, base_element, keep_empty }.run(max_workers)
+            let writing = Writing { chunk, source, selections: &entries, element, keep_empty };
+            writing.run(&entries, base, base_element, max_workers)
         });
         encoded(py, made)
     }
@@ -278,7 +319,7 @@ impl Program {
 impl Program {
     /// The form of decoded chunks, and the stages behind it.
     #[must_use]
-    pub fn chunk(&self) -> &Chunk {
+    pub fn chunk(&self) -> &Arc<Chunk> {
         &self.0
     }
 
@@ -287,11 +328,7 @@ impl Program {
     /// # Errors
     /// When they cannot be.
     pub fn element(&self, py: Python<'_>, unit: usize) -> PyResult<Element> {
-        let size = self.0.fill.len();
-        if size == 0 || unit == 0 || !size.is_multiple_of(unit) {
-            return Err(Fault::new(Kind::Configuration, "an element cannot be copied").into_error(py));
-        }
-        Ok(Element { size, unit })
+        self.0.element(unit).map_err(|fault| fault.into_error(py))
     }
 
     /// The same, with a fill value that has to be of the size of an element.
@@ -299,11 +336,7 @@ impl Program {
     /// # Errors
     /// When it is not.
     pub fn filled_element(&self, py: Python<'_>, unit: usize, fill: &[u8]) -> PyResult<Element> {
-        let element = self.element(py, unit)?;
-        if fill.len() == element.size {
-            return Ok(element);
-        }
-        Err(Fault::new(Kind::Configuration, "the fill value has the wrong size").into_error(py))
+        self.0.filled_element(unit, fill).map_err(|fault| fault.into_error(py))
     }
 
     fn arrays(&self, arrays: &[Option<Bound<'_, PyAny>>], writable: bool) -> PyResult<Vec<Option<Array>>> {
@@ -403,13 +436,17 @@ impl Columns {
         self.out_lists.len()
     }
 
+    /// The index lists, which the entries have to borrow.
+    #[must_use]
+    pub fn lists(&self) -> [Vec<Option<List<'_>>>; 2] {
+        [&self.lists, &self.out_lists].map(|lists| lists.iter().map(|runs| runs.as_ref().map(list)).collect())
+    }
+
     /// The entries.
     #[must_use]
-    pub fn entries(&self) -> Entries<'_> {
+    pub fn entries<'a>(&'a self, [lists, out_lists]: &'a [Vec<Option<List<'a>>>; 2]) -> Entries<'a> {
         let [chunk, start, count, step, out_start, out_step] = self.numbers.each_ref().map(Column::as_slice);
-        let lists = self.lists.iter().map(|runs| runs.as_ref().map(list)).collect();
-        let out_lists = self.out_lists.iter().map(|runs| runs.as_ref().map(list)).collect();
-        Entries { chunk, start, count, step, out_start, out_step, axes: self.axes.clone(), lists, out_lists }
+        Entries { chunk, start, count, step, out_start, out_step, axes: &self.axes, lists, out_lists }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::batch::{Inputs, each};
 use crate::buffers::Array;
 use crate::chain::{Decoded, decode};
 use crate::copy::{Element, copy};
-use crate::entries::{Entries, Layout};
+use crate::entries::{Entries, Layout, Selections};
 use crate::errors::{Fault, Outcome};
 use crate::load::Load;
 use crate::place::{Direction, Place};
@@ -19,8 +19,8 @@ use crate::worker::Worker;
 pub struct Reading<'a> {
     /// The chunks' form and stages.
     pub chunk: &'a Chunk,
-    /// Selections, ordered by chunk.
-    pub entries: &'a Entries<'a>,
+    /// Selections of chunks.
+    pub selections: &'a dyn Selections,
     /// The caller's array.
     pub out: &'a Array,
     /// How an element is copied.
@@ -34,24 +34,17 @@ impl Reading<'_> {
     ///
     /// # Errors
     /// The fault of the first chunk that has one.
-    pub fn run(&self, inputs: &Inputs<'_>, max_workers: Option<usize>) -> Outcome<()> {
+    pub fn run(&self, entries: &Entries<'_>, inputs: &Inputs<'_>, max_workers: Option<usize>) -> Outcome<()> {
         inputs.check()?;
-        self.entries.check(inputs.len())?;
-        let groups = groups(self.entries.chunk);
+        entries.check(inputs.len())?;
+        let groups = groups(entries.chunk);
         each(groups.len(), Load::like(self.chunk.nbytes, &self.chunk.decoding), max_workers, |number, worker| {
-            let rows = groups[number].clone();
-            let chunk = self.chunk_of(&rows);
+            let (chunk, rows) = groups[number].clone();
             inputs.row(chunk).and_then(|input| self.one(input, rows, worker)).map_err(|fault| fault.at(chunk))
         })
     }
 
-    /// The chunk that rows of entries belong to.
-    #[must_use]
-    pub fn chunk_of(&self, rows: &Range<usize>) -> usize {
-        usize::try_from(self.entries.chunk[rows.start]).unwrap_or(0)
-    }
-
-    /// Decode one chunk, None when it is missing, and put the elements of its entries where they go.
+    /// Decode one chunk, None when it is missing, and put the elements of its selections where they go.
     ///
     /// # Errors
     /// When it does not decode.
@@ -64,10 +57,11 @@ impl Reading<'_> {
 
     fn put(&self, input: Option<&[u8]>, rows: Range<usize>, place: &mut Place, worker: &mut Worker) -> Outcome<()> {
         let Some(input) = input else {
-            return self.missing(rows, place);
+            let layout = Layout::of_one_element(&self.chunk.layout.shape);
+            return self.fill(self.selections, rows, &layout, place);
         };
         let first = rows.start;
-        place.find(self.entries, first, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
+        self.selections.find(first, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
         let straight =
             rows.len() == 1 && self.element.unit == 1 && place.is_contiguous(self.chunk.count, self.element.size);
         // SAFETY: `find` checked that the elements of the place are within the array; they are neighbours, and no other
@@ -81,7 +75,7 @@ impl Reading<'_> {
         };
         for row in rows {
             if row != first {
-                place.find(self.entries, row, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
+                self.selections.find(row, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
             }
             // SAFETY: `find` checked that the elements of the place are within both arrays, and `array` that the data
             // are those of a whole chunk; they are not the caller's memory.
@@ -92,11 +86,20 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn missing(&self, rows: Range<usize>, place: &mut Place) -> Outcome<()> {
-        let layout = Layout::of_one_element(&self.chunk.layout.shape);
+    /// Put the fill value where selections of a missing chunk go; the layout has one element for all places of a chunk.
+    ///
+    /// # Errors
+    /// When a selection is out of bounds.
+    pub fn fill(
+        &self,
+        selections: &dyn Selections,
+        rows: Range<usize>,
+        layout: &Layout,
+        place: &mut Place,
+    ) -> Outcome<()> {
+        let element = Element { size: self.element.size, unit: 1 };
         for row in rows {
-            place.find(self.entries, row, &layout, self.out.layout(), Direction::Scatter)?;
-            let element = Element { size: self.element.size, unit: 1 };
+            selections.find(row, place, layout, self.out.layout(), Direction::Scatter)?;
             // SAFETY: `find` checked that the elements of the place are within the array; the chunk side is always the
             // one element.
             unsafe { copy(place, element, self.fill.as_ptr(), self.out.pointer().offset(place.out)) }
@@ -162,14 +165,14 @@ pub fn decode_bytes(chunk: &Chunk, inputs: &Inputs<'_>, max_workers: Option<usiz
     Ok(results.into_inner())
 }
 
-/// Rows of each chunk that has any.
+/// The chunks that have rows, each with its own.
 #[must_use]
-pub fn groups(chunk: &[i64]) -> Vec<Range<usize>> {
-    let mut groups: Vec<Range<usize>> = Vec::new();
+pub fn groups(chunk: &[i64]) -> Vec<(usize, Range<usize>)> {
+    let mut groups = Vec::new();
     let mut begin = 0;
     for row in 1..=chunk.len() {
         if row == chunk.len() || chunk[row] != chunk[begin] {
-            groups.push(begin..row);
+            groups.push((usize::try_from(chunk[begin]).unwrap_or(0), begin..row));
             begin = row;
         }
     }

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::batch::each_stored;
+use crate::entries::Entries;
 use crate::errors::{Fault, Kind, Outcome};
 use crate::load::Load;
 use crate::pace::Pace;
@@ -50,12 +51,18 @@ pub struct Rows<'a> {
     pub length: &'a [i64],
 }
 
-/// A chunk to be read: rows of its entries, and where its bytes are.
-struct Item {
-    rows: Range<usize>,
-    source: usize,
-    offset: usize,
-    length: Option<usize>,
+/// A chunk to be read.
+pub struct Item {
+    /// Its number in the batch, for errors.
+    pub chunk: usize,
+    /// Rows of its selections.
+    pub rows: Range<usize>,
+    /// Which object of the storage.
+    pub source: usize,
+    /// First byte.
+    pub offset: usize,
+    /// Bytes; None: all that there are.
+    pub length: Option<usize>,
 }
 
 /// Items that are read together, and the bytes to read.
@@ -95,10 +102,18 @@ impl Reading<'_> {
     ///
     /// # Errors
     /// The fault of the first chunk that has one.
-    pub fn run_stored(&self, rows: &Rows<'_>, max_workers: Option<usize>) -> Outcome<()> {
+    pub fn run_stored(&self, entries: &Entries<'_>, rows: &Rows<'_>, max_workers: Option<usize>) -> Outcome<()> {
         rows.check()?;
-        self.entries.check(rows.offset.len())?;
-        let mut items = self.items(rows)?;
+        entries.check(rows.offset.len())?;
+        let items = self.items(entries, rows)?;
+        self.read_items(items, rows.storage, max_workers)
+    }
+
+    /// Read and decode chunks, neighbours together.
+    ///
+    /// # Errors
+    /// The fault of the first chunk that has one.
+    pub fn read_items(&self, mut items: Vec<Item>, storage: &dyn Storage, max_workers: Option<usize>) -> Outcome<()> {
         items.sort_unstable_by_key(|item| (item.source, item.offset));
         let workers = max_workers.unwrap_or_else(pool::size).max(1);
         let nbytes = items.len().saturating_mul(self.chunk.nbytes);
@@ -108,20 +123,20 @@ impl Reading<'_> {
         each_stored(requests.len(), Load::like(bytes, &self.chunk.decoding), max_workers, |number, worker, pace| {
             let request = &requests[number];
             let mut memory = std::mem::take(&mut worker.input);
-            let result = self.request(rows.storage, request, &items[request.items.clone()], &mut memory, worker, pace);
+            let result = self.request(storage, request, &items[request.items.clone()], &mut memory, worker, pace);
             worker.input = memory;
             result
         })
     }
 
     /// All chunks that have bytes; those that are known to be missing are settled at once.
-    fn items(&self, rows: &Rows<'_>) -> Outcome<Vec<Item>> {
-        let groups = groups(self.entries.chunk);
+    fn items(&self, entries: &Entries<'_>, rows: &Rows<'_>) -> Outcome<Vec<Item>> {
+        let groups = groups(entries.chunk);
         let mut items = Vec::with_capacity(groups.len());
         let mut missing = Vec::new();
-        for group in groups {
-            match rows.row(self.chunk_of(&group))? {
-                Some((source, offset, length)) => items.push(Item { rows: group, source, offset, length }),
+        for (chunk, group) in groups {
+            match rows.row(chunk)? {
+                Some((source, offset, length)) => items.push(Item { chunk, rows: group, source, offset, length }),
                 None => missing.push(group),
             }
         }
@@ -140,7 +155,7 @@ impl Reading<'_> {
         worker: &mut Worker,
         pace: &Pace,
     ) -> Outcome<()> {
-        let first = self.chunk_of(&items[0].rows);
+        let first = items[0].chunk;
         let length = request.end.map(|end| end - request.begin);
         let read = pace.request(|| {
             let read = storage.read(items[0].source, request.begin, length, memory);
@@ -151,7 +166,7 @@ impl Reading<'_> {
         for item in items {
             let begin = item.offset - request.begin;
             let data = read.map(|size| &memory.filled(size)[begin..item.length.map_or(size, |length| begin + length)]);
-            self.one(data, item.rows.clone(), worker).map_err(|fault| fault.at(self.chunk_of(&item.rows)))?;
+            self.one(data, item.rows.clone(), worker).map_err(|fault| fault.at(item.chunk))?;
         }
         Ok(())
     }
@@ -183,7 +198,7 @@ mod tests {
     use super::{Item, requests};
 
     fn item(source: usize, offset: usize, length: Option<usize>) -> Item {
-        Item { rows: 0..1, source, offset, length }
+        Item { chunk: 0, rows: 0..1, source, offset, length }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::batch::{Inputs, Results, each};
 use crate::buffers::Array;
 use crate::chain::{append, appending, encode};
 use crate::copy::{Element, copy};
-use crate::entries::Entries;
+use crate::entries::{Entries, Selections};
 use crate::errors::{Fault, Kind, Outcome};
 use crate::fill::{fill, is_filled};
 use crate::kernels::CHECKSUM;
@@ -23,16 +23,23 @@ pub struct Writing<'a> {
     pub chunk: &'a Chunk,
     /// The caller's array.
     pub source: &'a Array,
-    /// Selections, ordered by chunk.
-    pub entries: &'a Entries<'a>,
-    /// What each chunk held before.
-    pub base: &'a [Option<Array>],
+    /// Selections of chunks.
+    pub selections: &'a dyn Selections,
     /// How an element of the caller's array is copied.
     pub element: Element,
-    /// How an element of `base` is copied.
-    pub base_element: Element,
     /// Whether chunks of nothing but the fill value are encoded.
     pub keep_empty: bool,
+}
+
+/// What a chunk held before.
+#[derive(Clone, Copy)]
+pub enum Base<'a> {
+    /// The fill value.
+    Fill,
+    /// These elements.
+    Elements(&'a Array, Element),
+    /// What these bytes decode to.
+    Encoded(&'a [u8]),
 }
 
 /// Memory that is filled with a chunk's elements.
@@ -50,16 +57,20 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// The fault of the first chunk that has one.
-    pub fn run(&self, max_workers: Option<usize>) -> Outcome<Vec<Option<Vec<u8>>>> {
-        let count = self.base.len();
-        self.entries.check(count)?;
-        let rows = rows(self.entries.chunk, count);
+    pub fn run(
+        &self,
+        entries: &Entries<'_>,
+        base: &[Option<Array>],
+        base_element: Element,
+        max_workers: Option<usize>,
+    ) -> Outcome<Vec<Option<Vec<u8>>>> {
+        let count = base.len();
+        entries.check(count)?;
+        let rows = rows(entries.chunk, count);
         let results = Results::new(count);
         each(count, Load::like(self.chunk.nbytes, &self.chunk.encoding), max_workers, |number, worker| {
-            let mut place = std::mem::take(&mut worker.place);
-            let made = self.one(number, rows[number]..rows[number + 1], &mut place, worker);
-            worker.place = place;
-            if let Some(made) = made? {
+            let base = base[number].as_ref().map_or(Base::Fill, |array| Base::Elements(array, base_element));
+            if let Some(made) = self.one(rows[number]..rows[number + 1], base, worker)? {
                 results.set(number, made);
             }
             Ok(())
@@ -67,14 +78,25 @@ impl Writing<'_> {
         Ok(results.into_inner())
     }
 
-    fn one(
+    /// Encode one chunk, whose selections have these rows.
+    ///
+    /// # Errors
+    /// When an index is out of bounds, or a codec refuses.
+    pub fn one(&self, rows: Range<usize>, base: Base<'_>, worker: &mut Worker) -> Outcome<Option<Vec<u8>>> {
+        let mut place = std::mem::take(&mut worker.place);
+        let made = self.make(rows, base, &mut place, worker);
+        worker.place = place;
+        made
+    }
+
+    fn make(
         &self,
-        number: usize,
         rows: Range<usize>,
+        base: Base<'_>,
         place: &mut Place,
         worker: &mut Worker,
     ) -> Outcome<Option<Vec<u8>>> {
-        let single = rows.len() == 1 && self.entries.covers(rows.start, &self.chunk.layout.shape);
+        let single = rows.len() == 1 && self.selections.covers(rows.start, &self.chunk.layout.shape);
         if single {
             self.find(rows.start, place)?;
             if self.element.unit == 1 && place.is_contiguous(self.chunk.count, self.element.size) {
@@ -83,33 +105,43 @@ impl Writing<'_> {
                     unsafe { std::slice::from_raw_parts(self.source.pointer().offset(place.out), self.chunk.nbytes) };
                 return self.chunk.encode(Gathered::Source(source), worker, self.keep_empty);
             }
+        } else if let Base::Encoded(encoded) = base {
+            let mut memory = std::mem::take(&mut worker.chunk);
+            let filled = memory.room(self.chunk.nbytes).and_then(|memory| {
+                self.chunk.decode_whole(encoded, memory, worker)?;
+                self.put(rows, place, memory)
+            });
+            worker.chunk = memory;
+            return filled.and_then(|()| self.chunk.encode(Gathered::Chunk, worker, self.keep_empty));
         }
-        let base = if single { None } else { self.base[number].as_ref() };
         self.chunk.gather(worker, self.keep_empty, |memory| {
-            if let Some(base) = base {
-                self.put_base(base, memory)?;
-            } else if !single {
-                fill(memory, &self.chunk.fill);
-            }
-            for row in rows.clone() {
-                self.find(row, place)?;
-                // SAFETY: `find` checked that the elements of the place are within both arrays; the memory is that of a
-                // whole chunk, and ours.
-                unsafe {
-                    let (from, to) = (self.source.pointer().offset(place.out), memory.as_mut_ptr().offset(place.chunk));
-                    copy(place, self.element, from, to);
+            match base {
+                _ if single => {}
+                Base::Elements(array, element) => {
+                    gather_whole(self.chunk, array, element, &mut Place::default(), memory)?;
                 }
+                _ => fill(memory, &self.chunk.fill),
             }
-            Ok(())
+            self.put(rows, place, memory)
         })
     }
 
-    fn find(&self, row: usize, place: &mut Place) -> Outcome<()> {
-        place.find(self.entries, row, &self.chunk.layout, self.source.layout(), Direction::Gather)
+    /// Put selected elements into the memory of a chunk.
+    fn put(&self, rows: Range<usize>, place: &mut Place, memory: &mut [u8]) -> Outcome<()> {
+        for row in rows {
+            self.find(row, place)?;
+            // SAFETY: `find` checked that the elements of the place are within both arrays; the memory is that of a
+            // whole chunk, and ours.
+            unsafe {
+                let (from, to) = (self.source.pointer().offset(place.out), memory.as_mut_ptr().offset(place.chunk));
+                copy(place, self.element, from, to);
+            }
+        }
+        Ok(())
     }
 
-    fn put_base(&self, base: &Array, memory: &mut [u8]) -> Outcome<()> {
-        gather_whole(self.chunk, base, self.base_element, &mut Place::default(), memory)
+    fn find(&self, row: usize, place: &mut Place) -> Outcome<()> {
+        self.selections.find(row, place, &self.chunk.layout, self.source.layout(), Direction::Gather)
     }
 }
 

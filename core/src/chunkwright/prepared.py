@@ -32,7 +32,7 @@ from chunkwright.read_plan import ReadPlan
 from chunkwright.runs import Choice, form_runs, make_steps
 from chunkwright.selection import entries_of
 from chunkwright.shard_format import Layout, inner_chunk_order
-from chunkwright.shard_ports import ShardReader, shard_reader_of
+from chunkwright.shard_ports import ReadsShards, ShardReader, ShardWriter, WritesShards, shard_backend_of
 from chunkwright.spec import ChunkSpec, FixedSize, Size, UnboundedSize
 from chunkwright.write_plan import WritePlan
 
@@ -65,6 +65,8 @@ class Shard:
         int64: flat positions of the inner chunks in the order in which they are written.
     reader
         What decodes parts of shards without the core, if a backend does that.
+    writer
+        What encodes shards without the core, likewise.
     """
 
     spec: ChunkSpec
@@ -74,6 +76,7 @@ class Shard:
     layout: Layout
     write_order: NDArray[np.int64]
     reader: ShardReader | None = None
+    writer: ShardWriter | None = None
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -473,5 +476,13 @@ def _prepare_shard(codec: ShardingIndexed, spec: ChunkSpec, backends: Sequence[B
         raise ConfigurationError("the codecs of a shard index must have a fixed size", codec=codec.name)
     layout = Layout(index.encoded_size.nbytes, codec.index_location == "start", inner.encoded_size)
     order = inner_chunk_order(grid, codec.order)
-    reader = None if inner.shard is not None else shard_reader_of(inner.runs, index.runs, grid, layout)
-    return Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, write_order=order, reader=reader)
+    shard = Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, write_order=order)
+    found = shard_backend_of(inner.runs, index.runs)
+    if found is None:
+        return shard
+    backend, of_inner, of_index = found
+    reader = backend.shard_reader(of_inner, of_index, grid, layout) if isinstance(backend, ReadsShards) else None
+    writer = (
+        backend.shard_writer(of_inner, of_index, grid, layout, order) if isinstance(backend, WritesShards) else None
+    )
+    return attrs.evolve(shard, reader=reader, writer=writer)

@@ -251,7 +251,13 @@ def _covered(chain: PreparedChain, entries: Entries, chunks: int) -> NDArray[np.
         covered = np.zeros(chunks, bool)
         np.logical_or.at(covered, entries.chunk, entries.covers(chain.spec.shape))
         return covered
+    done = np.zeros(chunks, bool)
+    np.logical_or.at(done, entries.chunk, entries.covers(chain.spec.shape))
+    # Where one entry covers a shard, that need not be looked for inner chunk by inner chunk.
+    entries = entries.take(np.flatnonzero(~done[entries.chunk]))
+    if not len(entries):
+        return done
     parts = split(entries.permuted(chain.order), chain.shard.inner.spec.shape, chain.shard.grid)
     inner = _covered(chain.shard.inner, parts.entries, len(parts.chunk))
-    done: NDArray[np.bool_] = np.bincount(parts.chunk[inner], minlength=chunks) == len(chain.shard.write_order)
+    done |= np.bincount(parts.chunk[inner], minlength=chunks) == len(chain.shard.write_order)
     return done

@@ -13,7 +13,7 @@ from chunkwright.prepared import PreparedChain
 from chunkwright_rust import _native
 from chunkwright_rust._layout import opaque
 from chunkwright_rust._runs import FixedRun
-from chunkwright_rust._shard_reader import NativeShardReader
+from chunkwright_rust._shards import NativeShardReader
 
 __all__ = ("NativeBoxReader", "make_box_reader")
 

@@ -95,17 +95,23 @@ class Program:
 
 @final
 class Shards:
-    """The sharding codec, for reading: the programs of inner chunks and of the index, and what an index may say."""
+    """A sharding codec: the programs of inner chunks and of the index, where they lie, and what an index may say.
+
+    ``unit`` bytes of the index's numbers are reversed together. ``grid`` has the inner chunks along each axis,
+    ``order`` their flat positions in the order in which they are written, none for reading alone. ``inner_size`` are
+    the bytes of an encoded inner chunk, exactly and at most, None where that is not known.
+    """
 
     def __new__(
         cls,
         inner: Program,
         index: Program,
-        grid: Sequence[int],
+        unit: int,
         index_size: int,
         at_start: bool,
-        big_endian: bool,
-        inner_size: tuple[int, int | None],
+        grid: Sequence[int],
+        order: _Column,
+        inner_size: tuple[int | None, int | None],
     ) -> Shards: ...
     def decode_into(
         self,
@@ -117,6 +123,17 @@ class Shards:
         max_workers: int | None,
     ) -> None:
         """Decode parts of shards, boxes only, and put the entries' elements into an array."""
+
+    def encode_from(
+        self,
+        source: NDArray[np.void],
+        entries: _Entries,
+        buffers: _Rows,
+        unit: int,
+        keep_empty: bool,
+        max_workers: int | None,
+    ) -> list[Buffer | None]:
+        """Gather inner chunks from an array, boxes only, encode them, and put them into shards."""
 
 @final
 class BoxReader:

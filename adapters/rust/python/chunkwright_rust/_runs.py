@@ -192,7 +192,7 @@ class FixedRun(_ArrayRun):
         dtype = self._spec.dtype.numpy
         middle = next(step for step in steps if step.codec.kind == "array->bytes")
         self.stored = _stored(middle)
-        self._unit = unit_between(dtype, self.stored)
+        self.unit = unit_between(dtype, self.stored)
         fill = fill_bytes(self._spec.fill_value, self.stored)
         self.program = Program(
             list(self._spec.shape), list(self._order), fill, significant(self.stored), _stages(steps, self.stored)
@@ -220,10 +220,10 @@ class FixedRun(_ArrayRun):
         assert unit is not None
         return unit, fill_bytes(self._spec.fill_value, dtype)
 
-    @property
-    def keeps_order(self) -> bool:
-        """Whether elements are stored in the order of the decoded chunk."""
-        return self._order == tuple(range(self._spec.ndim))
+    def source(self, source: NDArray[Any]) -> tuple[NDArray[np.void], int]:
+        """Return an array that is encoded as the native module takes it, and how many bytes are reversed together."""
+        unit = unit_between(source.dtype, self.stored)
+        return (opaque(converted(source, self.stored)), 1) if unit is None else (opaque(source), unit)
 
     def takes(self, dtype: np.dtype[Any]) -> bool:
         """Say whether elements go straight into arrays of a dtype.
@@ -242,7 +242,7 @@ class FixedRun(_ArrayRun):
 
     def decode_arrays(self, items: Sequence[Any | None], max_workers: int | None) -> list[NDArray[Any] | None]:
         """Decode whole chunks; see :class:`~chunkwright.ports.Backend`."""
-        dtype, unit = (self.stored, 1) if self._unit is None else (self._spec.dtype.numpy, self._unit)
+        dtype, unit = (self.stored, 1) if self.unit is None else (self._spec.dtype.numpy, self.unit)
         arrays = [
             None if item is None else np.empty(self._stored_shape, dtype).transpose(self._inverse) for item in items
         ]
@@ -259,12 +259,10 @@ class FixedRun(_ArrayRun):
         max_workers: int | None,
     ) -> list[Buffer | None]:
         """Gather and encode chunks; see :class:`~chunkwright.ports.Backend`."""
-        unit = unit_between(source.dtype, self.stored)
-        if unit is None:
-            source, unit = converted(source, self.stored), 1
+        array, unit = self.source(source)
         held, base_unit = self._as_stored(base)
         units = (unit, base_unit)
-        return self.program.encode_from(opaque(source), columns_of(entries), held, units, keep_empty, max_workers)
+        return self.program.encode_from(array, columns_of(entries), held, units, keep_empty, max_workers)
 
     def encode_arrays(self, items: Sequence[NDArray[Any] | None], max_workers: int | None) -> list[Any | None]:
         """Encode whole chunks; see :class:`~chunkwright.ports.Backend`."""
@@ -272,7 +270,7 @@ class FixedRun(_ArrayRun):
         return self.program.encode_each(arrays, unit, max_workers)
 
     def _as_stored(self, arrays: Sequence[NDArray[Any] | None]) -> tuple[list[NDArray[np.void] | None], int]:
-        dtype, unit = (self.stored, 1) if self._unit is None else (self._spec.dtype.numpy, self._unit)
+        dtype, unit = (self.stored, 1) if self.unit is None else (self._spec.dtype.numpy, self.unit)
         return [None if array is None else opaque(array.astype(dtype, copy=False)) for array in arrays], unit
 
 

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 import attrs
+import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.buffers import Buffers
@@ -24,7 +25,7 @@ from chunkwright_rust._box_reader import NativeBoxReader, make_box_reader
 from chunkwright_rust._file_io import LocalFiles
 from chunkwright_rust._kernels import find
 from chunkwright_rust._runs import FILES, compile_run
-from chunkwright_rust._shard_reader import NativeShardReader, make_reader
+from chunkwright_rust._shards import NativeShardReader, NativeShardWriter, make_reader, make_writer
 
 __all__ = ("RustBackend",)
 
@@ -110,6 +111,31 @@ class RustBackend:
             None for elements of variable length.
         """
         return make_reader(inner, index, grid, layout)
+
+    def shard_writer(
+        self, inner: Run, index: Run, grid: tuple[int, ...], layout: Layout, write_order: NDArray[np.int64]
+    ) -> NativeShardWriter | None:
+        """Make what encodes shards; see :class:`~chunkwright.shard_ports.WritesShards`.
+
+        Parameters
+        ----------
+        inner
+            All that is done to an inner chunk.
+        index
+            All that is done to the index.
+        grid
+            Inner chunks along each axis.
+        layout
+            Where the index and the inner chunks lie.
+        write_order
+            int64: flat positions of the inner chunks in the order in which they are written.
+
+        Returns
+        -------
+        NativeShardWriter or None
+            None for elements of variable length.
+        """
+        return make_writer(inner, index, grid, layout, write_order)
 
     def box_reader(self, prepared: PreparedChain) -> NativeBoxReader | None:
         """Make what reads a few boxes of chunks; see :class:`~chunkwright_store.native.BoxReader`.

@@ -42,6 +42,10 @@ from chunkwright_zarr.selections import Group, Row, read_entries
 
 __all__ = ("drive_read", "results")
 
+PLANNED_NBYTES = 64 << 20
+"""About how many decoded bytes are planned at a time where plans are carried out one after the other: the columns of a
+plan take some 200 bytes per inner chunk, which is much beside small ones."""
+
 UNPLANNED_NBYTES = 8 << 20
 """Up to so many decoded bytes, a few chunks, or parts of shards in local files, are read and decoded without a plan."""
 
@@ -90,11 +94,11 @@ async def drive_read(
         else:
             read.plan()
         count("read", "async")
-        await read_async(read.jobs(), out, limits, is_async=any(ready.is_async for ready in readies))
+        await read_async(read.planned(), out, limits, is_async=any(ready.is_async for ready in readies))
     elif on_private_loop() and read.is_brief:
         count("read", "inline")
         return read.at_once(out)
-    elif read.is_few or read.is_native:
+    elif read.is_few or read.is_native or read.is_held:
         count("read", "sync")
         stop = Stop()
         return await run_off_loop(partial(read.at_once, out, stop), on_cancel=stop.set)
@@ -122,6 +126,7 @@ class _Read:
         self._kind, self._limits = kind, limits
         self._entries: list[Entries] = []
         self._plans: list[ReadPlan] = []
+        self._found: list[NDArray[np.bool_]] = []
 
     def select(self) -> list[Entries]:
         """All selections, before the first plan: what cannot be expressed must turn up before anything is read."""
@@ -157,6 +162,12 @@ class _Read:
         """Whether the backend reads the files by itself."""
         return self._kind == "local" and all(ready.file_io is not None for ready in self._readies)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether these are shards in memory that a backend takes as a whole, so that a plan would do nothing."""
+        shard = self._chains[0].shard
+        return self._kind == "memory" and len(self._groups) == 1 and shard is not None and shard.reader is not None
+
     def at_once(self, out: NDArray[Any], stop: Stop | None = None) -> tuple[GetResult, ...]:
         """Read a few chunks, or files that need no plan, on this thread."""
         started = time.perf_counter()
@@ -173,24 +184,31 @@ class _Read:
         if not self._needs_no_plan(chain, rows):
             read_sync(self.jobs(), out, self._limits, stop=stop)
             return self.statuses()
-        self.select()
-        getters = [row[0] for row in rows]
-        if self._kind == "local":
-            with closing(open_files(getters)) as files:
-                return self._decoded(chain, files.rows(), out)
-        sources = sources_of(getters, self._kind, self._groups[0].spec.prototype, self._limits)
-        stored = [data for source in sources for data in source.get_ranges((None,))]
-        return self._decoded(chain, Buffers.of(stored), out)
+        present: list[bool] = []
+        for first, last, entries in _windows(self.select()[0], len(rows), _planned_chunks(chain)):
+            if stop:
+                break
+            present += self._decode(chain, rows[first:last], entries, out)
+        return results(present)
 
-    def _decoded(self, chain: PreparedChain, stored: Buffers, out: NDArray[Any]) -> tuple[GetResult, ...]:
-        """Decode without a plan."""
+    def _decode(self, chain: PreparedChain, rows: Sequence[Row], entries: Entries, out: NDArray[Any]) -> list[bool]:
+        """Decode chunks that are at hand; say which there were."""
+        getters = [row[0] for row in rows]
         try:
-            chain.decode_many_into(stored, self._entries[0], out, max_workers=self._limits.max_workers)
+            if self._kind == "local":
+                with closing(open_files(getters)) as files:
+                    stored = files.rows()
+                    chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
+            else:
+                sources = sources_of(getters, self._kind, self._groups[0].spec.prototype, self._limits)
+                stored = Buffers.of([data for source in sources for data in source.get_ranges((None,))])
+                chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
         except CodecError as error:
             if error.position is not None:
-                error.with_key(key_of(self._groups[0].rows[error.position][0]))
+                error.with_key(key_of(rows[error.position][0]))
             raise
-        return results(np.logical_not(stored.missing).tolist())
+        present: list[bool] = np.logical_not(stored.missing).tolist()
+        return present
 
     def _natively(self, root: str, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
         """Let the backend read files by itself."""
@@ -220,22 +238,35 @@ class _Read:
         """Whether there is so little to read that a plan would only cost time."""
         if self._kind == "local" and chain.is_partial:
             return self.work is not None and self.work[1] <= UNPLANNED_NBYTES
+        if self.is_held:
+            return True
         is_whole = self._kind == "memory" or not chain.is_partial
         return is_whole and len(rows) * whole_nbytes(chain) <= UNPLANNED_NBYTES
 
-    def jobs(self) -> Iterator[ReadJob]:
+    def planned(self) -> list[ReadJob]:
+        """One job per group, to be done side by side."""
         self.plan()
-        for group, chain, plan in zip(self._groups, self._chains, self._plans, strict=True):
-            getters, prototype = [row[0] for row in group.rows], group.spec.prototype
-            yield ReadJob(
-                plan=plan,
-                sources=[source_of(getter, self._kind, prototype, self._limits) for getter in getters],
-                keys=Keys(getters),
-                whole_nbytes=whole_nbytes(chain),
-            )
+        parts = zip(self._groups, self._chains, self._plans, strict=True)
+        return [self._job(group, chain, plan, group.rows) for group, chain, plan in parts]
+
+    def jobs(self) -> Iterator[ReadJob]:
+        """Jobs that are done one after the other, each planned when its turn comes and forgotten afterwards."""
+        for group, chain, entries in zip(self._groups, self._chains, self.select(), strict=True):
+            fraction = whole_fraction(chain, self._kind)
+            found = []
+            for first, last, part in _windows(entries, len(group.rows), _planned_chunks(chain)):
+                plan = chain.plan_read(part, whole_fraction=fraction)
+                yield self._job(group, chain, plan, group.rows[first:last])
+                found.append(plan.statuses)
+            self._found.append(np.concatenate(found))
+
+    def _job(self, group: Group, chain: PreparedChain, plan: ReadPlan, rows: Sequence[Row]) -> ReadJob:
+        getters, prototype = [row[0] for row in rows], group.spec.prototype
+        sources = [source_of(getter, self._kind, prototype, self._limits) for getter in getters]
+        return ReadJob(plan=plan, sources=sources, keys=Keys(getters), whole_nbytes=whole_nbytes(chain))
 
     def statuses(self) -> tuple[GetResult, ...]:
-        return self._results([plan.statuses for plan in self._plans])
+        return self._results(self._found or [plan.statuses for plan in self._plans])
 
     def _results(self, statuses: Sequence[NDArray[np.bool_]]) -> tuple[GetResult, ...]:
         """What each group found, in the order of the batch."""
@@ -246,6 +277,22 @@ class _Read:
             for position, here in zip(group.positions or (), found.tolist(), strict=True):
                 present[position] = here
         return results(present)
+
+
+def _planned_chunks(chain: PreparedChain) -> int:
+    return max(PLANNED_NBYTES // whole_nbytes(chain), 1)
+
+
+def _windows(entries: Entries, chunks: int, most: int) -> Iterator[tuple[int, int, Entries]]:
+    """Cut a batch into parts of so many chunks: which chunks, and their entries, with chunks numbered from 0."""
+    if chunks <= most or (entries.chunk[1:] < entries.chunk[:-1]).any():
+        yield 0, chunks, entries
+        return
+    for first in range(0, chunks, most):
+        last = min(first + most, chunks)
+        begin, end = np.searchsorted(entries.chunk, (first, last)).tolist()
+        part = entries.take(np.arange(begin, end))
+        yield first, last, part.with_chunk(part.chunk - first)
 
 
 def results(present: Iterable[bool]) -> tuple[GetResult, ...]:

@@ -129,6 +129,9 @@ def _encode_shards(
     shard: Shard, source: NDArray[Any], entries: Entries, existing: Buffers, keep_empty: bool, max_workers: int | None
 ) -> Calls[list[Buffer | None]]:
     """Encode the touched inner chunks of shards and splice the others verbatim."""
+    writer = shard.writer
+    if writer is not None and writer.takes(entries):
+        return writer.encode_from(source, entries, existing, keep_empty=keep_empty, max_workers=max_workers)
     parts = split(entries, shard.inner.spec.shape, shard.grid)
     rows = np.flatnonzero(existing.offset >= 0)
     tables = yield from read_indexes(shard, index_rows(shard, existing, rows), rows)

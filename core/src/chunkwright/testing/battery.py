@@ -23,6 +23,7 @@ from chunkwright.scatter import Copier
 from chunkwright.spec import FixedSize
 from chunkwright.testing.cases import BYTES_CODECS, DTYPES, SHAPES, chains, values, vectors
 from chunkwright.testing.forms import entries_of_every_form, out_shape_of
+from chunkwright.testing.shards import shard_checks
 
 __all__ = ("Check", "checks", "unsupported")
 
@@ -92,6 +93,7 @@ def checks(backend: Backend) -> list[Check]:
             found.append(Check(f"changed: {name}", partial(_changed, chain, encoded)))
             if name in _CHECKSUMS:
                 found.append(Check(f"changed by a bit: {name}", partial(_changed_by_a_bit, chain, encoded)))
+    found += [Check(name, ask) for name, ask in shard_checks(backend)]
     return _unique(found) + list(_variable(backend))
 
 
