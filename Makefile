@@ -81,7 +81,7 @@ rust: setup ## Check format, lints and tests of the Rust member
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
 	$(CARGO) test --release --locked
 
-check: lint types imports docstrings docs rust test ## Run everything that CI runs
+check: lint types imports docstrings docs rust test planted-faults ## Run everything that CI runs
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .work target site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo.png

@@ -69,9 +69,11 @@ def mixtures(draw: Draw) -> Layout:
     shape = tuple(draw(st.lists(st.integers(1, 9), min_size=ndim, max_size=ndim)))
     inner = tuple(draw(st.lists(st.integers(1, 4), min_size=ndim, max_size=ndim)))
     sharded = draw(st.booleans())
-    filters = _filters(draw, dtype, inner, sharded=sharded)
-    serializer = draw(st.sampled_from([BytesCodec(), BytesCodec(endian="big"), RawPartial()]))
     compressors = _compressors(draw)
+    # zarr's own pipelines cannot cast what is not aligned in memory: inner chunks, or what follows a checksum.
+    aligned = not sharded and not any(isinstance(codec, named.Adler32 | named.CRC32) for codec in compressors)
+    filters = _filters(draw, dtype, inner, aligned=aligned)
+    serializer = draw(st.sampled_from([BytesCodec(), BytesCodec(endian="big"), RawPartial()]))
     chunks = inner
     if sharded:
         chunks = tuple(extent * draw(st.integers(1, 3)) for extent in inner)
@@ -92,7 +94,7 @@ def _compressors(draw: Draw) -> list[Any]:
     return draw(st.lists(st.sampled_from(BYTES_BYTES), max_size=3))
 
 
-def _filters(draw: Draw, dtype: DType, shape: tuple[int, ...], *, sharded: bool) -> list[Any]:
+def _filters(draw: Draw, dtype: DType, shape: tuple[int, ...], *, aligned: bool) -> list[Any]:
     """At most one codec that changes the data type, with others before and after it."""
     filters: list[Any] = []
     if draw(st.booleans()):
@@ -109,6 +111,6 @@ def _filters(draw: Draw, dtype: DType, shape: tuple[int, ...], *, sharded: bool)
         choices += [[ScaleOffset(offset=2.0, scale=4.0)], [named.BitRound(keepbits=10)]]
         choices += [[named.Quantize(digits=3, dtype=name)]]
         choices += [[named.FixedScaleOffset(offset=0, scale=10, dtype=name, astype="<i4")]]
-    if not sharded:  # zarr's own pipelines cannot cast inner chunks that are not aligned in memory
+    if aligned:
         choices += [[CastValue(data_type="float64" if kind in "iu" else "int32")]]
     return [*filters, *draw(st.sampled_from(choices))]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import zarr
 import zarr.codecs as zc
+import zarr.codecs.numcodecs as zn
 from zarr.core.buffer import cpu
 from zarr.storage import MemoryStore
 
@@ -70,6 +71,20 @@ def test_integers_that_overflow_while_they_are_scaled_are_an_error() -> None:
     assert theirs[...].tolist() == [0, 1]
     with pytest.raises(ValueError, match="outside the range"):
         ours[...] = [2**62, 1]
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3 specification:UserWarning")
+def test_values_that_are_not_aligned_in_memory_are_cast() -> None:
+    options = {
+        "shape": (4,), "chunks": (4,), "dtype": "i8", "filters": [zc.CastValue(data_type="float64")],
+        "compressors": [zn.Adler32()],
+    }  # fmt: skip
+    ours, theirs = created(**options), created_by_zarr(**options)
+    ours[...] = theirs[...] = [5, 58, 38, 41]
+    assert chunks(ours) == chunks(theirs)
+    assert ours[...].tolist() == [5, 58, 38, 41]
+    with pytest.raises(BaseException, match="buffer is a valid slice"):
+        theirs[...]
 
 
 def test_the_rust_backend_deflates_to_other_bytes_of_the_same_content() -> None:
