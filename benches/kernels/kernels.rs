@@ -2,17 +2,20 @@
 //!
 //! `kernels RAW ITEMSIZE EDGE THREADS zarrs` times each of our kernels and the codec of zarrs on the same bytes, on one
 //! thread: RAW is a file of elements, cut into chunks of EDGE cubed. `... loop` times a plain loop over libzstd's
-//! functions, one context and one scratch memory per thread, over the same chunks. Prints JSON: seconds for all chunks,
+//! functions with one context per thread: chunks are decoded into one array, one after the other, and encoded into
+//! memory that is used again. Prints JSON: seconds for all chunks,
 //! the best of several runs of both in turn.
 
 #![allow(missing_docs, reason = "a program")]
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use _native::chain::{self, Stage};
 use _native::copy::{Element, copy};
 use _native::entries::Layout;
 use _native::kernels::{Contexts, Kernel};
@@ -180,11 +183,12 @@ impl Theirs<'_> {
 }
 
 fn one_case(name: &str, kernel: &Kernel, theirs: &Theirs<'_>, chunks: &[&[u8]]) {
-    let (mut contexts, mut memory) = (Contexts::default(), Memory::default());
+    let (mut contexts, mut front, mut back) = (Contexts::default(), Memory::default(), Memory::default());
+    let stage = Stage { name: name.to_owned(), kernel: kernel.clone(), exact: None, most: usize::MAX };
     let mut out = vec![0; chunks[0].len()];
     let mut encode = |chunk: &[u8]| {
-        let size = kernel.encode(&mut contexts, chunk, &mut memory).unwrap_or_else(|fault| panic!("{}", fault.message));
-        memory.filled(size).to_vec()
+        chain::encode(std::slice::from_ref(&stage), chunk, &mut front, &mut back, &mut contexts)
+            .unwrap_or_else(|fault| panic!("{}", fault.message))
     };
     let encoded: Vec<Vec<u8>> = chunks.iter().map(|chunk| encode(chunk)).collect();
     let mut ours_twice = || chunks.iter().for_each(|chunk| drop(std::hint::black_box(encode(chunk))));
@@ -269,15 +273,17 @@ fn plain_loop(chunks: &[&[u8]], threads: usize) {
             }
         });
     };
+    let mut array = vec![0_u8; chunks.len() * chunks[0].len()];
+    let slots: Vec<Mutex<&mut [u8]>> = array.chunks_exact_mut(chunks[0].len()).map(Mutex::new).collect();
     let mut decode = || {
         next.store(0, Ordering::Relaxed);
         thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
                     let mut context = DCtx::create();
-                    let mut scratch = vec![0_u8; chunks[0].len()];
                     while let Some(number) = take() {
-                        context.decompress(scratch.as_mut_slice(), &compressed[number]).expect("decompressed");
+                        let mut slot = slots[number].lock().expect("a slot");
+                        context.decompress(&mut slot[..], &compressed[number]).expect("decompressed");
                     }
                 });
             }
