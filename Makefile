@@ -1,7 +1,7 @@
 # `make demo` shows what chunkwright does on a real volume; `make test` runs every test. Both set up .venv first.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-own test-doctest test-zarr test-latest differential fuzz lint format types imports docstrings docs bench rust check clean setup
+.PHONY: help demo test test-own test-doctest test-zarr test-latest planted-faults differential fuzz lint format types imports docstrings docs bench rust check clean setup
 SHELL := bash
 
 BIN := .venv/bin
@@ -15,7 +15,7 @@ PACKAGES := chunkwright chunkwright_numcodecs chunkwright_rust chunkwright_store
 CARGO := CARGO_TARGET_DIR=$(CURDIR)/target PYO3_PYTHON=$(CURDIR)/$(PY) cargo
 
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: ## Make .venv with everything that tests need
 	@bash tools/setup.sh test
@@ -42,6 +42,9 @@ test-latest: setup ## The same with the newest zarr 3 on PyPI, or with RELEASE, 
 
 differential: setup ## Compare with NumPy and zarr on many more random arrays (EXAMPLES of each test)
 	CHUNKWRIGHT_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -o faulthandler_timeout=0 -n $(WORKERS) tests/differential
+
+planted-faults: setup ## Plant faults in a copy of the sources and see that tests fail (ARGS=--rust for those in Rust too)
+	$(PY) -m tools.planted_faults --workers $(WORKERS) $(ARGS)
 
 fuzz: setup ## Feed damaged chunks to each backend (N of them, SEED, BACKEND)
 	$(PY) -m tools.fuzz --inputs $(N) --seed $(SEED) $(addprefix --backend ,$(BACKEND))

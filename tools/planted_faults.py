@@ -7,6 +7,7 @@ fails anyway catches nothing. A fault is caught when each of its tests fails, by
 
 Faults in Rust need the native module compiled anew, a minute each after the first: ``--rust`` includes them.
 ``--against tests/core`` runs other tests instead of the named ones, to find out which of them catch a fault.
+``--page`` writes ``docs/design/004-planted-faults.md``, the list for people.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import attrs
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "tests" / "planted_faults" / "faults.toml"
+PAGE = ROOT / "docs" / "design" / "004-planted-faults.md"
 SOURCES = (
     "core/src",
     "adapters/numcodecs/src",
@@ -37,7 +39,7 @@ SOURCES = (
     "adapters/zarr_python/src",
 )
 NATIVE = "adapters/rust/python/chunkwright_rust/_native.abi3.so"
-TIMEOUT = 300
+TIMEOUT = 120
 
 
 @attrs.frozen
@@ -84,6 +86,26 @@ def read_faults() -> list[Fault]:
     return [Fault(**item) for item in tomllib.loads(LIST.read_text("utf-8"))["fault"]]
 
 
+HEAD = """# 4: Planted faults
+
+What would go wrong for a user, planted in a copy of the sources one at a time, and the tests that fail then. `make
+planted-faults` does it; `tests/planted_faults` checks that the faults can still be planted and that this page, which
+`tools/planted_faults.py --page` writes, is the list.
+
+| kind | fault | in | caught by |
+| --- | --- | --- | --- |
+"""
+
+
+def page() -> str:
+    """The list as a page of the documentation."""
+    rows = [
+        f"| {fault.kind} | {fault.name} | `{fault.file}` | {', '.join(f'`{test}`' for test in fault.tests)} |\n"
+        for fault in read_faults()
+    ]
+    return HEAD + "".join(rows)
+
+
 def copied(folder: Path) -> Path:
     """Copy what is checked out, and the native module."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -108,8 +130,9 @@ def compiled(folder: Path) -> str:
 def failing(folder: Path, tests: Sequence[str]) -> tuple[set[str], str]:
     """Run tests in a copy; return the names of those that fail, without parameters, and the output."""
     paths = [str(folder / source) for source in SOURCES]
-    # No byte code: files change more often than their times tell.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    # No byte code: files change more often than their times tell. With CI, hypothesis draws the same examples again.
+    variables = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
+    environment = {**os.environ, **variables}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", "--tb=no"]
     try:
         done = subprocess.run(
@@ -155,7 +178,11 @@ def main() -> int:
     parser.add_argument("--rust", action="store_true", help="also faults in Rust, which take a minute each")
     parser.add_argument("--against", nargs="*", default=[], help="run these tests instead of the named ones")
     parser.add_argument("--workers", type=int, default=2, help="faults that are planted at a time")
+    parser.add_argument("--page", action="store_true", help="only write the page of the documentation")
     options = parser.parse_args()
+    if options.page:
+        PAGE.write_text(page(), "utf-8")
+        return 0
     chosen = [fault for fault in read_faults() if options.only in f"{fault.kind}: {fault.name}"]
     python = [fault for fault in chosen if not fault.is_rust]
     rust = [fault for fault in chosen if fault.is_rust and options.rust]

@@ -42,3 +42,12 @@ def test_entries_that_meet_in_an_inner_chunk_are_left_to_the_columns() -> None:
     )
     assert _few.cut_few(twice, (4,), (2,)) is None
     assert grid.split(twice, (4,), (2,)).cell.tolist() == [0]
+
+
+def test_inner_chunks_are_counted_in_c_order_however_they_are_cut() -> None:
+    box = Entries.boxes(
+        chunk=np.array([0]), start=np.array([[3, 3]]), count=np.array([[1, 1]]), out_start=np.array([[0, 0]])
+    )
+    few = _few.cut_few(box, (2, 2), (2, 3))
+    assert few is not None
+    assert few[1].tolist() == grid.split_columns(box, (2, 2), (2, 3)).cell.tolist() == [4]

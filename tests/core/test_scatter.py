@@ -177,3 +177,20 @@ def test_scatter_of_many_chunks_fills_missing_ones(missing):
     entries = Entries.whole((3,), 2)
     scatter([np.arange(3), None if missing else np.arange(3, 6)], entries, out, np.array(9))
     assert out.tolist() == [[0, 1, 2], [9, 9, 9] if missing else [3, 4, 5]]
+
+
+def test_axes_that_are_rotated_on_reading_are_rotated_back_on_writing():
+    """Three axes: the permutation and its inverse differ."""
+    entries = Entries.boxes(
+        chunk=np.zeros(1, np.int64),
+        start=np.zeros((1, 3), np.int64),
+        count=np.array([CHUNK]),
+        out_start=np.zeros((1, 3), np.int64),
+        axes=(1, 2, 0),
+    )
+    chunk, copier = np.arange(60).reshape(CHUNK), Copier(entries)
+    out, again = np.zeros((3, 4, 5), int), np.zeros(CHUNK, int)
+    copier.scatter(0, chunk, out)
+    np.testing.assert_array_equal(out, chunk.transpose(2, 0, 1))
+    copier.gather(0, out, again)
+    np.testing.assert_array_equal(again, chunk)

@@ -58,6 +58,40 @@ def test_a_shard_is_complete_only_when_all_inner_chunks_are() -> None:
     assert plain.plan_write((slice(0, 11), slice(None)), complete=flags).needs.size == 0
 
 
+def test_a_shard_keeps_the_one_inner_chunk_that_is_not_written() -> None:
+    chain = prepared([sharding((3, 4))], DATA.shape)
+    store, want = Objects([chain.encode(DATA)]), DATA.copy()
+    # Everything but the inner chunk in the last corner, as two entries of one chunk.
+    entries = Entries.boxes(
+        chunk=np.zeros(2, np.int64),
+        start=np.array([[0, 0], [9, 0]]),
+        count=np.array([[9, 16], [3, 12]]),
+        out_start=np.array([[0, 0], [9, 0]]),
+    )
+    value = DATA + 1000
+    store.write(chain.plan_write(entries, complete=np.array([True])), value)
+    want[:9], want[9:, :12] = value[:9], value[9:, :12]
+    assert np.array_equal(chain.decode(store.items[0]), want)  # type: ignore[arg-type]
+
+
+def test_a_shard_behind_another_codec_is_complete_when_its_host_says_so() -> None:
+    """As in zarr-python: what lies beyond the array's edge becomes the fill value."""
+    chain = prepared([{"name": "transpose", "configuration": {"order": [1, 0]}}, sharding((4, 3))], DATA.shape)
+    store = Objects([chain.encode(DATA)])
+    store.write(chain.plan_write((slice(0, 11), slice(None)), complete=np.array([True])), DATA[:11])
+    got = chain.decode(store.items[0])  # type: ignore[arg-type]
+    assert np.array_equal(got[:11], DATA[:11])
+    assert not got[11:].any()
+
+
+def test_all_inner_chunks_behind_another_codec_are_kept_empty() -> None:
+    """As in zarr-python: a shard behind another codec is encoded all at once, and so are its empty inner chunks."""
+    chain = prepared([{"name": "transpose", "configuration": {"order": [1, 0]}}, sharding((4, 3))], DATA.shape)
+    store = Objects([None])
+    store.write(chain.plan_write((0, 0), keep_empty=True), np.array(0, "u2"))
+    assert store.items[0] == bytes(chain.encode(np.zeros_like(DATA), keep_empty=True) or b"")
+
+
 def test_what_a_complete_chunk_does_not_cover_becomes_the_fill_value() -> None:
     chain = prepared([LITTLE], DATA.shape, fill=9)
     store = Objects([chain.encode(DATA)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from chunkwright_numcodecs import NumcodecsBackend
 from chunkwright_rust import RustBackend
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "supported.md"
+IMPLEMENTATIONS = (PAGE.parent.parent / "tests" / "interop" / "implementations.py").read_text("utf-8")
 
 
 def cells(line: str) -> list[str]:
@@ -22,8 +24,8 @@ def cells(line: str) -> list[str]:
 
 
 COLUMNS = ("codec", "kind", "rust", "numcodecs", "reference")
-LINES = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
-ROWS = [dict(zip(COLUMNS, cells(line), strict=True)) for line in LINES]
+LINES = [cells(line) for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
+ROWS = [dict(zip(COLUMNS, line, strict=True)) for line in LINES if len(line) == len(COLUMNS)]
 
 # An alias of `bytes` in old metadata.
 ALIASES = {"endian"}
@@ -58,6 +60,16 @@ def spec(name: str) -> ChunkSpec:
     variable = {"vlen-utf8": "string", "vlen-bytes": "bytes"}.get(name)
     dtype = DataType(np.dtype(object), variable) if variable else DataType(np.dtype("<f8"))
     return ChunkSpec((4,), dtype, FillValue.of(dtype, None))
+
+
+OTHERS = [cells(line) for line in PAGE.read_text("utf-8").splitlines() if line.endswith(".py` |")]
+
+
+@pytest.mark.parametrize("row", OTHERS, ids=lambda row: row[0])
+def test_another_implementation_is_tested_in_the_version_that_is_told(row: list[str]) -> None:
+    package, told = row[1].split()
+    assert version(package) == told
+    assert package.replace("-", "_") in (PAGE.parent.parent / row[-1]).read_text("utf-8") + IMPLEMENTATIONS
 
 
 def test_the_tables_list_every_codec_once() -> None:

@@ -9,6 +9,7 @@ import attrs
 import numcodecs
 import numpy as np
 import zarr
+import zarr.codecs.numcodecs as zn
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, TransposeCodec, ZstdCodec
 
@@ -63,7 +64,7 @@ def _v2(name: str, dtype: str = "<u2", **options: Any) -> Layout:
 PLAIN = [
     _plain("little"),
     _plain("big", serializer=BytesCodec(endian="big")),
-    *(_plain(f"little {dtype}", dtype) for dtype in ("i1", "i8", "f4", "f8", "c16", "f2")),
+    *(_plain(f"little {dtype}", dtype) for dtype in ("bool", "i1", "i8", "f4", "f8", "c16", "f2")),
     _plain("big c8", "c8", serializer=BytesCodec(endian="big")),
     _plain("transpose", filters=[TransposeCodec(order=(1, 0))]),
     _plain("gzip", compressors=[GzipCodec(level=5)]),
@@ -108,6 +109,14 @@ AROUND = [
     _shards("transpose inside", (TransposeCodec(order=(1, 0)), ShardingCodec(chunk_shape=(2, 1), codecs=BARE))),
 ]
 
+#: Codecs of numcodecs that other implementations know by the same name.
+NUMCODECS = [
+    _plain("numcodecs zlib", compressors=[zn.Zlib(level=1)]),
+    _plain("numcodecs bz2", compressors=[zn.BZ2(level=1)]),
+    _plain("numcodecs shuffle zlib", "i4", compressors=[zn.Shuffle(elementsize=4), zn.Zlib(level=1)]),
+    _plain("numcodecs pcodec", "f4", serializer=zn.PCodec(level=3)),
+]
+
 V2 = [
     _v2("v2 raw"),
     _v2("v2 raw big", ">i4"),
@@ -119,4 +128,4 @@ V2 = [
     _v2("v2 blosc", ">f4", compressors=numcodecs.Blosc("lz4", shuffle=1)),
 ]
 
-LAYOUTS = [*PLAIN, *SHARDED, *AROUND, *V2]
+LAYOUTS = [*PLAIN, *SHARDED, *AROUND, *NUMCODECS, *V2]

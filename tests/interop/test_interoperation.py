@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 
 from tests.interop.implementations import IMPLEMENTATIONS, Implementation
-from tests.interop.layouts import LAYOUTS, Layout
+from tests.interop.layouts import LAYOUTS, NUMCODECS, Layout
 from tests.support.arrays import assert_same, reopened
 
 pytestmark = [
     pytest.mark.usefixtures("pipeline"),
     pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3 specification:UserWarning"),
 ]
 
 SELECTIONS: list[Any] = [np.s_[...], np.s_[2:9, 5:19], np.s_[::3, 1::4], np.s_[12], np.s_[:, 21], np.s_[4:8, 8:16]]
@@ -23,6 +25,7 @@ SELECTIONS: list[Any] = [np.s_[...], np.s_[2:9, 5:19], np.s_[::3, 1::4], np.s_[1
 UNKNOWN = {
     ("tensorstore", "zstd around shards"): "tensorstore 0.1.86 takes no codec after the sharding codec",
     ("tensorstore", "transpose and crc32c"): "tensorstore 0.1.86 takes no codec after the sharding codec",
+    **{("tensorstore", layout.name): "tensorstore 0.1.86 has no codec of this name" for layout in NUMCODECS},
 }
 
 #: What an implementation cannot read, whoever wrote it, but can write.
@@ -75,3 +78,27 @@ def test_what_others_write_is_read_by_us(tmp_path: Path, implementation: Impleme
     array = reopened(tmp_path / "a")
     for selection in SELECTIONS:
         assert_same(array[selection], data[selection], selection)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS, ids=lambda implementation: implementation.name)
+@pytest.mark.parametrize("options", [{}, {"compressors": None}, {"zarr_format": 2}], ids=str)
+def test_arrays_without_axes_go_both_ways(tmp_path: Path, implementation: Implementation, options: Any) -> None:
+    array = zarr.create_array(str(tmp_path / "a"), shape=(), dtype="f8", **options)
+    array[...] = 4.5
+    zarr_format = array.metadata.zarr_format
+    assert_same(implementation.read(tmp_path / "a", zarr_format), np.array(4.5))
+    implementation.write(tmp_path / "a", zarr_format, np.array(7.5))
+    assert_same(reopened(tmp_path / "a")[...], np.array(7.5))
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS[:2], ids=lambda implementation: implementation.name)
+def test_uneven_chunks_go_both_ways(tmp_path: Path, implementation: Implementation) -> None:
+    """tensorstore 0.1.86 has no rectilinear grid."""
+    data = np.arange(90, dtype="i4").reshape(10, 9)
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        array = zarr.create_array(str(tmp_path / "a"), shape=(10, 9), chunks=[[3, 5, 2], [4, 5]], dtype="i4")
+        array[...] = data
+        assert_same(implementation.read(tmp_path / "a", 3), data)
+        implementation.write(tmp_path / "a", 3, data[::-1])
+        assert_same(array[...], data[::-1])
+        assert_same(array[2:9, 3:5], data[::-1][2:9, 3:5])

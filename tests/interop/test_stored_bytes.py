@@ -19,6 +19,7 @@ from tests.support.pipelines import DEFAULT, Pipeline
 pytestmark = [
     pytest.mark.usefixtures("stopped_clock"),
     pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3 specification:UserWarning"),
 ]
 
 type Writes = Callable[[Any], None]

@@ -404,6 +404,8 @@ def test_chunks_are_locked_by_where_they_really_are(tmp_path: Path) -> None:
     inner, outer = LocalStore(tmp_path / "a"), LocalStore(tmp_path)
     assert lock_keys([StorePath(inner, "c/0")]) == lock_keys([StorePath(outer, "a/c/0")])
     assert lock_keys([StorePath(inner, "c/0")]) == lock_keys([StorePath(WrapperStore(inner), "c/0")])
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert lock_keys([StorePath(inner, "c/0")]) == lock_keys([StorePath(LocalStore(tmp_path / "link"), "c/0")])
     assert lock_keys([StorePath(inner, "c/0")]) != lock_keys([StorePath(inner, "c/1")])
     assert lock_keys([StorePath(MemoryStore(), "c/0")]) != lock_keys([StorePath(MemoryStore(), "c/0")])
 

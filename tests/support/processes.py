@@ -19,12 +19,13 @@ def run_python(code: str, pipeline: Pipeline, *, timeout: float = 120, **environ
 
     A hang of the interpreter or of a process that it forked is an AssertionError after ``timeout`` seconds.
     """
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **pipeline.environment, **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **pipeline.environment, **environment},
         start_new_session=True,
     )
     try:

@@ -470,3 +470,12 @@ def test_what_is_no_array_is_named() -> None:
         read_boxes(group, [[0]], (1,))
     with pytest.raises(TypeError, match=r"a zarr array is needed, not zarr\..*Group"):
         asyncio.run(read_boxes_async(group, [[0]], (1,)))
+
+
+@pytest.mark.usefixtures("uneven_chunks", "pipeline")
+def test_boxes_across_the_edges_of_uneven_chunks_are_what_zarr_slices() -> None:
+    array = zarr.create_array({}, shape=(10, 9), chunks=[[3, 5, 2], [4, 5]], dtype="u2")
+    array[...] = DATA[:10, :9]
+    starts = np.indices((8, 7)).reshape(2, -1).T
+    found = read_boxes(array, starts, (3, 3))
+    assert_same(found, np.stack([DATA[row : row + 3, column : column + 3] for row, column in starts]))

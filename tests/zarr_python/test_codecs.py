@@ -189,3 +189,14 @@ def test_the_size_of_elements_that_blosc_keeps_to_itself_is_heeded(backend: str,
         array = zarr.create_array({}, data=values, zarr_format=2, chunks=(500,), compressors=compressor)
     assert array.store._store_dict["0"].to_bytes() == bytes(compressor.encode(values))
     assert (array[...] == values).all()
+
+
+@pytest.mark.parametrize("backend", ["numcodecs", "rust"])
+@pytest.mark.parametrize("value", ["NO", "", None])
+def test_what_python_takes_for_true_is_left_to_numcodecs(backend: str, value: Any) -> None:
+    """GDAL writes the checksum of zstd as text into v2 metadata."""
+    compressor, values = numcodecs.get_codec({"id": "zstd", "level": 3, "checksum": value}), np.arange(500, dtype="<i4")
+    with use(backend=backend):
+        array = zarr.create_array({}, data=values, zarr_format=2, chunks=(500,), compressors=compressor)
+    assert array.store._store_dict["0"].to_bytes() == bytes(compressor.encode(values))
+    assert (array[...] == values).all()

@@ -45,10 +45,11 @@ def chunks(array: zarr.Array[Any]) -> dict[str, bytes]:
     ("dtype", "fill", "value"),
     [
         ("c16", 0j, complex(-0.0, 0.0)),
+        ("c16", 0j, complex(0.0, -0.0)),
         (RECORD, np.zeros((), RECORD)[()], np.array((-0.0,), RECORD)[()]),
         ("f8", np.nan, QUIET),
     ],
-    ids=["complex", "record", "NaN"],
+    ids=["real part", "imaginary part", "record", "NaN"],
 )
 @pytest.mark.filterwarnings("ignore:The data type .* does not have a Zarr V3 specification")
 def test_values_that_only_equal_the_fill_value_are_stored(dtype: Any, fill: Any, value: Any) -> None:

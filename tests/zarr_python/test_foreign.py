@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +20,7 @@ from chunkwright_zarr.foreign import ZarrCodec, kind_of, name_of
 from chunkwright_zarr.specs import chunk_spec
 from tests.support.codecs import AddOne, Invert, RawPartial
 from tests.support.pipelines import Pipeline, pipeline
+from tests.support.processes import ROOT, run_python
 from tests.zarr_python.specs import spec_of
 
 __all__ = ("pipeline",)
@@ -165,6 +168,32 @@ def test_arrays_with_foreign_codecs_are_read_and_written(pipeline: Pipeline, nam
     np.testing.assert_array_equal(array.oindex[[7, 0, 3], 2:5], expected[[7, 0, 3], 2:5])
     with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
         np.testing.assert_array_equal(zarr.open_array(array.store)[...], expected)
+
+
+def test_a_codec_that_a_package_registers_by_entry_point_is_found_by_name(tmp_path: Path, pipeline: Pipeline) -> None:
+    (tmp_path / "inverting.py").write_text("from tests.support.codecs import Invert as Codec\n")
+    metadata = tmp_path / "inverting-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: inverting\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[zarr.codecs]\ntests.invert = inverting:Codec\n")
+    with pipeline.use():
+        array = zarr.create_array(
+            str(tmp_path / "a"), shape=(8,), chunks=(2,), shards=(4,), dtype="i4", compressors=[Invert()]
+        )
+    array[...] = np.arange(8)
+    printed = run_python(
+        f"""
+        import sys, zarr, chunkwright_zarr
+        assert "tests.support.codecs" not in sys.modules
+        array = zarr.open_array({str(tmp_path / "a")!r}, mode="r+")
+        array[5:7] = -1
+        print(array[...].tolist(), [run.backend for run in chunkwright_zarr.explain(array).runs])
+        """,
+        pipeline,
+        PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    )
+    assert printed.startswith("[0, 1, 2, 3, 4, -1, -1, 7] ['core', ")
+    assert "'foreign'" in printed
 
 
 def test_a_codec_may_say_that_a_chunk_is_not_to_be_stored(pipeline: Pipeline) -> None:

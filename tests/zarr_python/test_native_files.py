@@ -244,7 +244,6 @@ def test_reads_of_many_threads_agree(tmp_path: Path, layout: dict[str, Any]) -> 
 
 def test_a_cancelled_read_ends_before_the_cancellation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chunkwright_rust._file_io.WINDOW_NBYTES", 1)
-    monkeypatch.setattr("chunkwright_zarr.reads.MAX_CHUNKS", 0)
     monkeypatch.setattr("chunkwright_zarr.few.MAX_FEW_NBYTES", 0)
     create(tmp_path, NATIVE, chunks=(8, 6))[...] = VALUES
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()

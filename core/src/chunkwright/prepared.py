@@ -155,8 +155,8 @@ class PreparedChain:
     def is_wrapped_shard(self) -> bool:
         """Whether there is a sharding codec with other codecs around it.
 
-        zarr-python reads and writes such shards as it does any other chunk, all at once. What is stored must not tell
-        that we do not: which inner chunks there are follows the same rules.
+        zarr-python writes such shards as it does any other chunk, all at once. What is stored must not tell that we do
+        not: which inner chunks there are follows the same rules.
         """
         return self.shard is not None and bool(self.head or self.tail_runs)
 

@@ -182,6 +182,9 @@ _FINDERS: dict[str, _Finder] = {
 }
 
 
+_NUMBERS = {"acceleration", "blocksize", "checksum", "clevel", "elementsize", "level", "typesize"}
+
+
 def _nbytes(spec: ChunkSpec) -> int:
     return spec.elements * spec.dtype.numpy.itemsize
 
@@ -204,4 +207,9 @@ def find(codec: Codec, spec: ChunkSpec) -> Found | str:
     finder = _FINDERS.get(codec.name)
     if finder is None:
         return _REASONS.get(codec.name, "there is no kernel for it")
-    return finder(codec.configuration(), spec)
+    options = codec.configuration()
+    # numcodecs takes what Python takes for a number or for true: GDAL writes "checksum": "NO".
+    strange = [name for name in _NUMBERS & options.keys() if not isinstance(options[name], int)]
+    if any(options[name] is not None or name != "typesize" for name in strange):
+        return f"{strange[0]} is not a number"
+    return finder(options, spec)

@@ -12,7 +12,7 @@ are in :mod:`chunkwright_store.zarr`, which alone needs zarr. Anything with ``ge
 from chunkwright_store._calls import await_calls
 from chunkwright_store.drive_async import read_async, read_hop, write_async, write_hop
 from chunkwright_store.drive_sync import Stop, read_sync, write_sync
-from chunkwright_store.files import FileSink, FileSource
+from chunkwright_store.files import FileSink, FileSource, OpenFiles
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS, Hold, KeyLocks
 from chunkwright_store.native import Boxes, BoxReader, FileIO, FilesBatch, box_reader_of, file_io_of
@@ -48,6 +48,7 @@ __all__ = (
     "FileIO",
     "FileSink",
     "FileSource",
+    "OpenFiles",
     "FilesBatch",
     "FunctionSource",
     "Hold",

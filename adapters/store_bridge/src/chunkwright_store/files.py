@@ -16,12 +16,18 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Buffer, Sequence
+from collections.abc import Buffer, Iterable, Sequence
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from chunkwright.buffers import MISSING as MISSING_ROW
+from chunkwright.buffers import Buffers
+from chunkwright_store._memory import MEMORY, SMALLEST
 from chunkwright_store.sources import ByteRange, ByteSuffix
 
-__all__ = ("FileSink", "FileSource")
+__all__ = ("FileSink", "FileSource", "OpenFiles")
 
 MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 BINARY: Final = getattr(os, "O_BINARY", 0)
@@ -44,7 +50,7 @@ class FileSource:
     >>> path.write_bytes(b"abcdef")
     6
     >>> source = FileSource(path)
-    >>> source.get_ranges([(0, 2), ByteSuffix(1)])
+    >>> [bytes(data) for data in source.get_ranges([(0, 2), ByteSuffix(1)])]
     [b'ab', b'f']
     >>> source.close()
     """
@@ -77,6 +83,16 @@ class FileSource:
             return [None] * len(ranges)
         return [self._read(wanted) for wanted in ranges]
 
+    def size(self) -> int | None:
+        """Open the file and say how many bytes it has.
+
+        Returns
+        -------
+        int or None
+            None when there is no such file.
+        """
+        return self._size if self._open() else None
+
     def close(self) -> None:
         """Let go of the file; a later read opens the path anew."""
         file, self._file, self._missing = self._file, -1, False
@@ -104,7 +120,7 @@ class FileSource:
         self._file, self._size = file, status.st_size
         return True
 
-    def _read(self, wanted: ByteRange) -> bytes:
+    def _read(self, wanted: ByteRange) -> Buffer:
         if wanted is None:
             start, stop = 0, self._size
         elif isinstance(wanted, ByteSuffix):
@@ -113,20 +129,27 @@ class FileSource:
             start, stop = wanted[0], min(wanted[1], self._size)
         if start >= stop:
             return b""
-        data = _read_at(self._file, stop - start, start)
-        if len(data) == stop - start:
-            return data
-        return _read_on(self._file, data, stop, start)
+        read = _read_memory if stop - start >= SMALLEST and hasattr(os, "preadv") else _read_bytes
+        return read(self._file, stop - start, start)
 
 
-def _read_on(file: int, data: bytes, stop: int, start: int) -> bytes:
-    """Read what one call of the system left out: it returns no more than 2 GiB at a time."""
-    parts = [data]
-    start += len(data)
-    while start < stop and parts[-1]:
-        parts.append(_read_at(file, stop - start, start))
-        start += len(parts[-1])
-    return b"".join(parts)
+def _read_bytes(file: int, length: int, start: int) -> bytes:
+    """Read into new memory, in as many calls of the system as it takes."""
+    parts = [_read_at(file, length, start)]
+    done = len(parts[0])
+    while parts[-1] and done < length:
+        parts.append(_read_at(file, length - done, start + done))
+        done += len(parts[-1])
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _read_memory(file: int, length: int, start: int) -> memoryview:
+    """Read into memory that was used before."""
+    data = memoryview(MEMORY.take(length))
+    done = 0
+    while done < length and (more := os.preadv(file, [data[done:]], start + done)):
+        done += more
+    return data[:done]
 
 
 if hasattr(os, "pread"):
@@ -136,6 +159,74 @@ else:
     def _read_at(file: int, length: int, start: int) -> bytes:
         os.lseek(file, start, os.SEEK_SET)
         return os.read(file, length)
+
+
+class OpenFiles:
+    """Chunks that are files and stay where they are: their bytes are read when they are decoded.
+
+    All descriptors are open from the start to ``close``.
+
+    Parameters
+    ----------
+    paths
+        Path of each file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "0")
+    >>> path.write_bytes(b"abcdef")
+    6
+    >>> files = OpenFiles([path, path.with_name("1")])
+    >>> rows = files.rows()
+    >>> rows.length.tolist(), rows.missing.tolist(), bytes(rows.view(0))
+    ([6, 0], [False, True], b'abcdef')
+    >>> files.close()
+    """
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
+        self._sources = [FileSource(path) for path in paths]
+        self._sizes = [source.size() for source in self._sources]
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def rows(self) -> Buffers:
+        """Return all bytes of all files.
+
+        Returns
+        -------
+        Buffers
+            One row per file; rows of files that are not there are missing.
+        """
+        offset = np.array([MISSING_ROW if size is None else 0 for size in self._sizes], np.int64)
+        length = np.array([size or 0 for size in self._sizes], np.int64)
+        return Buffers(self, np.arange(len(self), dtype=np.int64), offset, length)
+
+    def load(
+        self, source: NDArray[np.int64], offset: NDArray[np.int64], length: NDArray[np.int64]
+    ) -> list[Buffer | None]:
+        """Read rows; see :class:`~chunkwright.buffers.Stored`.
+
+        Parameters
+        ----------
+        source, offset, length
+            Columns of a :class:`~chunkwright.buffers.Buffers`.
+
+        Returns
+        -------
+        list of Buffer or None
+            One per row.
+        """
+        loaded: list[Buffer | None] = []
+        for number, begin, size in zip(source.tolist(), offset.tolist(), length.tolist(), strict=True):
+            loaded += [None] if begin < 0 else self._sources[number].get_ranges([(begin, begin + size)])
+        return loaded
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for source in self._sources:
+            source.close()
 
 
 class FileSink:

@@ -22,8 +22,19 @@ from numpy.typing import NDArray
 from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
 from chunkwright_store.drive_sync import Stop
+from chunkwright_store.files import OpenFiles
 
-__all__ = ("BoxReader", "Boxes", "FileIO", "FilesBatch", "box_reader_of", "file_io_of", "local_root", "opened")
+__all__ = (
+    "BoxReader",
+    "Boxes",
+    "FileIO",
+    "FilesBatch",
+    "box_reader_of",
+    "file_io_of",
+    "local_root",
+    "open_files",
+    "opened",
+)
 
 
 class FileIO(Protocol):
@@ -330,6 +341,40 @@ def local_root(getters: Iterable[Any], *, writable: bool = False) -> str | None:
     if writable:
         store._check_writable()
     return str(store.root)
+
+
+def open_files(root: str | os.PathLike[str], keys: Iterable[str]) -> OpenFiles:
+    """Open chunks that are files, to be read when they are decoded.
+
+    Parameters
+    ----------
+    root
+        The folder that keys are relative to.
+    keys
+        Where each chunk is.
+
+    Returns
+    -------
+    OpenFiles
+        To be closed.
+
+    Raises
+    ------
+    ValueError
+        When a key leads out of the root.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> len(open_files(tempfile.mkdtemp(), ["c/0"]))
+    1
+    """
+    paths = []
+    for key in keys:
+        if ".." in key.split("/"):
+            raise ValueError(f"key {key!r} leads out of the store")
+        paths.append(os.path.join(root, key))
+    return OpenFiles(paths)
 
 
 def opened(store: Any) -> None:

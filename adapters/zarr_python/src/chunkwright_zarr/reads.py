@@ -7,10 +7,10 @@ because they are not sharded, or their shards are in memory or of little size, n
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from contextlib import closing
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,8 @@ from chunkwright.errors import CodecError
 from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
-from chunkwright_store.native import local_root
-from chunkwright_store.zarr import Kind, key_of, source_of
+from chunkwright_store.native import local_root, open_files
+from chunkwright_store.zarr import Kind, key_of, source_of, sources_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
@@ -36,21 +36,18 @@ from chunkwright_zarr.driving import (
     whole_nbytes,
 )
 from chunkwright_zarr.few import few_boxes
-from chunkwright_zarr.inline import MAX_CHUNKS, is_brief, on_private_loop, touched
+from chunkwright_zarr.inline import is_brief, on_private_loop, touched
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, read_entries
 
-__all__ = ("drive_read", "file_nbytes", "results")
+__all__ = ("drive_read", "results")
 
 PLANNED_NBYTES = 64 << 20
 """About how many decoded bytes are planned at a time where plans are carried out one after the other: the columns of a
 plan take some 200 bytes per inner chunk, which is much beside small ones."""
 
 UNPLANNED_NBYTES = 8 << 20
-"""Up to so many decoded bytes, a few whole chunks are read and decoded one after the other, without a plan."""
-
-UNPLANNED_FILE_NBYTES = 256 << 10
-"""Up to so many bytes, files of shards are read whole, for whatever part: a plan for a part costs more."""
+"""Up to so many decoded bytes, a few chunks, or parts of shards in local files, are read and decoded without a plan."""
 
 
 async def drive_read(
@@ -130,7 +127,6 @@ class _Read:
         self._entries: list[Entries] = []
         self._plans: list[ReadPlan] = []
         self._found: list[NDArray[np.bool_]] = []
-        self._work: tuple[int, int] | None = None
 
     def select(self) -> list[Entries]:
         """All selections, before the first plan: what cannot be expressed must turn up before anything is read."""
@@ -149,17 +145,17 @@ class _Read:
     @property
     def is_few(self) -> bool:
         """Whether there are only a few chunks, of one spec."""
-        return len(self._groups) == 1 and len(self._groups[0].rows) <= MAX_CHUNKS
+        return len(self._groups) == 1 and len(self._groups[0].rows) <= MAX_PLANNED_ON_LOOP
+
+    @cached_property
+    def work(self) -> tuple[int, int] | None:
+        """What has to be decoded, if there are only a few chunks and that is known."""
+        return touched(self._readies[0], self.select()[0]) if self.is_few else None
 
     @property
     def is_brief(self) -> bool:
         """Whether this is soon over; looked into for a few chunks only."""
-        if len(self._groups) > 1 or len(self._groups[0].rows) > MAX_PLANNED_ON_LOOP:
-            return False
-        if not (self.is_few or self.is_native):
-            return False
-        self._work = touched(self._readies[0], self.select()[0])
-        return is_brief(self._readies[0], self._work)
+        return self.is_few and is_brief(self._readies[0], self.work)
 
     @property
     def is_native(self) -> bool:
@@ -176,8 +172,8 @@ class _Read:
         """Read a few chunks, or files that need no plan, on this thread."""
         started = time.perf_counter()
         statuses = self._at_once(out, stop)
-        if self._work is not None:
-            self._readies[0].pace.record(self._work[1], time.perf_counter() - started)
+        if self.work is not None:
+            self._readies[0].pace.record(self.work[1], time.perf_counter() - started)
         return statuses
 
     def _at_once(self, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
@@ -196,17 +192,25 @@ class _Read:
         return results(present)
 
     def _decode(self, chain: PreparedChain, rows: Sequence[Row], entries: Entries, out: NDArray[Any]) -> list[bool]:
-        """Decode whole chunks, which are at hand; say which there were."""
-        prototype = self._groups[0].spec.prototype
-        stored = [row[0].get_sync(prototype=prototype) for row in rows]
-        buffers = Buffers.of([None if data is None else data.as_numpy_array() for data in stored])
+        """Decode chunks that are at hand; say which there were."""
+        getters = [row[0] for row in rows]
         try:
-            chain.decode_many_into(buffers, entries, out, max_workers=self._limits.max_workers)
+            if self._kind == "local":
+                root = local_root(getters)
+                assert root is not None
+                with closing(open_files(root, [getter.path for getter in getters])) as files:
+                    stored = files.rows()
+                    chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
+            else:
+                sources = sources_of(getters, self._kind, self._groups[0].spec.prototype, self._limits)
+                stored = Buffers.of([data for source in sources for data in source.get_ranges((None,))])
+                chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
         except CodecError as error:
             if error.position is not None:
                 error.with_key(key_of(rows[error.position][0]))
             raise
-        return [data is not None for data in stored]
+        present: list[bool] = np.logical_not(stored.missing).tolist()
+        return present
 
     def _natively(self, root: str, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
         """Let the backend read files by itself."""
@@ -233,9 +237,11 @@ class _Read:
         return self._results(present)
 
     def _needs_no_plan(self, chain: PreparedChain, rows: Sequence[Row]) -> bool:
-        """Whether chunks of no great size are read whole in any case, or that costs less than a plan."""
+        """Whether there is so little to read that a plan would only cost time."""
+        if self._kind == "local" and local_root(row[0] for row in rows) is None:
+            return False
         if self._kind == "local" and chain.is_partial:
-            return sum(file_nbytes(row[0]) for row in rows) <= UNPLANNED_FILE_NBYTES
+            return self.work is not None and self.work[1] <= UNPLANNED_NBYTES
         if self.is_held:
             return True
         is_whole = self._kind == "memory" or not chain.is_partial
@@ -291,25 +297,6 @@ def _windows(entries: Entries, chunks: int, most: int) -> Iterator[tuple[int, in
         begin, end = np.searchsorted(entries.chunk, (first, last)).tolist()
         part = entries.take(np.arange(begin, end))
         yield first, last, part.with_chunk(part.chunk - first)
-
-
-def file_nbytes(getter: Any) -> int:
-    """Return the size of a chunk's file, 0 when there is none.
-
-    Parameters
-    ----------
-    getter
-        A ``StorePath`` of a local store.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
-    try:
-        return os.stat(f"{getter.store.root}/{getter.path}").st_size
-    except OSError:
-        return 0
 
 
 def results(present: Iterable[bool]) -> tuple[GetResult, ...]:
