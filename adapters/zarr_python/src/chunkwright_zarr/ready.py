@@ -104,6 +104,9 @@ class Ready:
     is_unfit
         Whether the reason is that codecs and spec do not fit each other. The spec that zarr makes a pipeline
         with can be a placeholder that fits nothing.
+
+    Attributes
+    ----------
     pace
         How fast reads are.
     """
