@@ -108,8 +108,9 @@ def main() -> None:
         row = f"{name:24}"
         for number, way in enumerate(("decode", "encode")):
             ours, theirs = best((rust[number], numcodecs[number]), options.repeat)
-            kernel, zarrs = kernels.get((name, way), (ours, float("nan")))
-            row += f"{array.nbytes / 1e6 / kernel:8.0f}{zarrs / kernel:7.2f}x{theirs / ours:10.1f}x"
+            kernel, zarrs = kernels.get((name, way), (ours, None))
+            against = "none" if zarrs is None else f"{zarrs / kernel:.2f}x"
+            row += f"{array.nbytes / 1e6 / kernel:8.0f}{against:>8}{theirs / ours:10.1f}x"
         print(row, flush=True)
 
 
