@@ -1,17 +1,23 @@
-"""Every kernel of the Rust backend against the numcodecs backend, on one thread.
+"""Every kernel of the Rust backend against zarrs and against the numcodecs backend, on one thread.
 
-Prints, for each codec, megabytes of decoded data per second both ways and how much faster the Rust kernel is. A chunk
-has ``--edge`` cubed elements of uint16, photon counts (Poisson), so that compressors have something to do; a batch has
-enough chunks for ``--megabytes``. Each figure is the best of ``--repeat`` runs, of both backends in turn.
+Prints, for each codec, megabytes of decoded data per second of our kernel both ways, and how many times as fast it is
+as zarrs and as the numcodecs backend. A chunk has ``--edge`` cubed elements of uint16, photon counts (Poisson), so that
+compressors have something to do; a batch has enough chunks for ``--megabytes``. The comparison with zarrs is a program
+without Python (``kernels.rs``), that with numcodecs calls both backends as anybody does; in each both take turns, and
+the best of several runs counts.
 
-Run it with ``python benches/kernels/codecs.py``.
+Run it with ``python benches/kernels/codecs.py``, after ``cargo build --release --example kernels``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +27,7 @@ from chunkwright.ports import Backend, Run
 from chunkwright_numcodecs import NumcodecsBackend
 from chunkwright_rust import RustBackend
 
+PROGRAM = Path(__file__).parents[2] / "target" / "release" / "examples" / "kernels"
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
 TRANSPOSE = {"name": "transpose", "configuration": {"order": [2, 1, 0]}}
@@ -47,14 +54,15 @@ CHAINS: dict[str, list[Any]] = {
 }
 
 
-def best(call: Callable[[], object], repeat: int) -> float:
-    """Seconds of the fastest of some calls."""
-    times = []
+def best(calls: tuple[Callable[[], object], ...], repeat: int) -> list[float]:
+    """Seconds of the fastest of some calls of each function, which take turns."""
+    times = [float("inf")] * len(calls)
     for _ in range(repeat):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+        for number, call in enumerate(calls):
+            begin = time.perf_counter()
+            call()
+            times[number] = min(times[number], time.perf_counter() - begin)
+    return times
 
 
 def batch(codecs: list[Any], backend: Backend, array: Any) -> tuple[Callable[[], object], Callable[[], object]]:
@@ -71,24 +79,39 @@ def batch(codecs: list[Any], backend: Backend, array: Any) -> tuple[Callable[[],
     )
 
 
+def against_zarrs(array: Any) -> dict[tuple[str, str], tuple[float, float]]:
+    """For each codec and way: seconds of our kernel for the batch, and those of zarrs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chunks"
+        array.tofile(path)
+        command = [str(PROGRAM), str(path), "2", str(array.shape[1]), "1", "zarrs"]
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    found = map(json.loads, lines)
+    return {(one["name"], one["way"]): (one["ours"], one["zarrs"]) for one in found}
+
+
 def main() -> None:
     """Measure every chain and print a table."""
-    parser = argparse.ArgumentParser(description="kernels of the Rust backend against numcodecs")
+    parser = argparse.ArgumentParser(description="kernels of the Rust backend against zarrs and numcodecs")
     parser.add_argument("--edge", type=int, default=64)
-    parser.add_argument("--megabytes", type=int, default=16)
+    parser.add_argument("--megabytes", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
     shape = (options.edge,) * 3
     count = max((options.megabytes << 20) // (2 * options.edge**3), 1)
     array = np.random.default_rng(0).poisson(120, (count, *shape)).astype("<u2")
-    print(f"{count} chunks of {shape} uint16, MB/s on one thread\n")
-    print(f"{'':24}{'decode':>8}{'numcodecs':>11}{'':>7}{'encode':>10}{'numcodecs':>11}")
+    kernels = against_zarrs(array)
+    print(f"{count} chunks of {shape} uint16, MB/s of our kernel on one thread, and how many times as fast it is\n")
+    print(f"{'':24}" + f"{'':>8}{'zarrs':>8}{'numcodecs':>11}" * 2)
     for name, codecs in CHAINS.items():
-        calls = [batch(codecs, backend, array) for backend in (RustBackend(), NumcodecsBackend())]
-        speeds = [[array.nbytes / 1e6 / best(call, options.repeat) for call in both] for both in calls]
-        (decode, encode), (decode_other, encode_other) = speeds
-        row = f"{name:24}{decode:8.0f}{decode_other:11.0f}{decode / decode_other:6.1f}x"
-        print(f"{row}{encode:10.0f}{encode_other:11.0f}{encode / encode_other:6.1f}x", flush=True)
+        rust, numcodecs = (batch(codecs, backend, array) for backend in (RustBackend(), NumcodecsBackend()))
+        row = f"{name:24}"
+        for number, way in enumerate(("decode", "encode")):
+            ours, theirs = best((rust[number], numcodecs[number]), options.repeat)
+            kernel, zarrs = kernels.get((name, way), (ours, None))
+            against = "none" if zarrs is None else f"{zarrs / kernel:.2f}x"
+            row += f"{array.nbytes / 1e6 / kernel:8.0f}{against:>8}{theirs / ours:10.1f}x"
+        print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -201,3 +201,24 @@ def test_a_prepared_chain_pickles_and_works_as_before() -> None:
 def test_a_prepared_chain_cannot_be_changed() -> None:
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         prepared([LITTLE], DATA.shape).spec = None  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("backend", backends())
+def test_a_limit_of_threads_is_a_positive_number(backend: Any) -> None:
+    chain = CodecChain.from_json([{"name": "bytes"}]).bind("uint8", 0).prepare((2,), backends=[backend])
+    array = np.array([1, 2], "u1")
+    for huge in (2**31, 2**63, 2**100):
+        encoded = chain.encode_many([array], max_workers=huge)
+        [decoded] = chain.decode_many(encoded, max_workers=huge)
+        assert decoded is not None
+        assert decoded.tolist() == [1, 2]
+        work = chain.plan_write(...).take()
+        assert work is not None
+        assert work.run(array, max_workers=huge)[0][0] == 0
+    for bad in (0, -1, -(2**70)):
+        with pytest.raises(ConfigurationError, match="max_workers must be at least 1"):
+            chain.encode_many([array], max_workers=bad)
+        with pytest.raises(ConfigurationError, match="max_workers must be at least 1"):
+            chain.decode_many_into(encoded, Entries.whole((2,), 1), array[None], max_workers=bad)
+        with pytest.raises(ConfigurationError, match="max_workers must be at least 1"):
+            chain.plan_write(...).take().run(array, max_workers=bad)  # type: ignore[union-attr]

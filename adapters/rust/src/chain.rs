@@ -101,6 +101,11 @@ pub fn encode(
     contexts: &mut Contexts,
 ) -> Outcome<Vec<u8>> {
     let (making, appended) = stages.split_at(stages.len() - appending(stages));
+    // A checksum that comes first needs no memory of its own either.
+    let (making, prefixed) = match making.split_last() {
+        Some((last, before)) if last.kernel.prefixed().is_some() => (before, last.kernel.prefixed()),
+        _ => (making, None),
+    };
     let mut whole = None;
     for stage in making {
         let data = whole.map_or(input, |size| front.filled(size));
@@ -109,7 +114,11 @@ pub fn encode(
         whole = Some(size);
     }
     let data = whole.map_or(input, |size| front.filled(size));
-    let mut made = Vec::with_capacity(data.len() + appended.len() * crate::kernels::CHECKSUM);
+    let checksums = appended.len() + usize::from(prefixed.is_some());
+    let mut made = Vec::with_capacity(data.len() + checksums * crate::kernels::CHECKSUM);
+    if let Some(checksum) = prefixed {
+        made.extend_from_slice(&checksum.of(data));
+    }
     made.extend_from_slice(data);
     append(appended, &mut made);
     Ok(made)

@@ -161,6 +161,7 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
             16 => Plain::<16>.one(from, to),
             32 => Plain::<32>.one(from, to),
             64 => Plain::<64>.one(from, to),
+            128 => Plain::<128>.one(from, to),
             _ => from.copy_to_nonoverlapping(to, length),
         }
     }

@@ -46,12 +46,6 @@ type PyRanges<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 #[pymethods]
 impl Files {
-    /// The keys.
-    #[must_use]
-    pub fn keys(&self) -> &[String] {
-        &self.keys
-    }
-
     /// Name files below a root.
     ///
     /// # Errors
@@ -175,6 +169,12 @@ impl Files {
 }
 
 impl Files {
+    /// The keys.
+    #[must_use]
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
     /// The path of a file.
     #[must_use]
     pub fn path(&self, number: usize) -> PathBuf {

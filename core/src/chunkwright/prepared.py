@@ -213,7 +213,7 @@ class PreparedChain:
                 raise ConfigurationError("wrong shape of a chunk", expected=self.spec.shape, found=chunk.shape)
             chunk = chunk.astype(self.spec.dtype.numpy, copy=False)
             kept.append(chunk if keep_empty or not self.spec.fill_value.fills(chunk) else None)
-        return execute.run_calls(execute.encode_arrays(self, kept, max_workers, keep_empty))
+        return execute.run_calls(execute.encode_arrays(self, kept, execute.workers(max_workers), keep_empty))
 
     def decode(self, buffer: Buffer) -> NDArray[Any]:
         """Decode one chunk.
@@ -260,7 +260,7 @@ class PreparedChain:
         CorruptChunkError
             When bytes do not decode; ``position`` is the buffer's.
         """
-        return execute.run_calls(execute.decode_arrays(self, Buffers.of(buffers), max_workers))
+        return execute.run_calls(execute.decode_arrays(self, Buffers.of(buffers), execute.workers(max_workers)))
 
     def decode_into(self, buffer: Buffer | None, out: NDArray[Any], *, selection: Selection = ...) -> None:
         """Decode a part of one chunk into an array.
@@ -313,7 +313,7 @@ class PreparedChain:
             When bytes do not decode; ``position`` is the chunk's.
         """
         rows = buffers if isinstance(buffers, Buffers) else Buffers.of(buffers)
-        execute.run_calls(execute.decode_into(self, rows, entries, out, max_workers))
+        execute.run_calls(execute.decode_into(self, rows, entries, out, execute.workers(max_workers)))
 
     def plan_read(self, entries: Entries | Selection, *, whole_fraction: float = 1.0) -> ReadPlan:
         """Plan a partial read.

@@ -88,7 +88,7 @@ class ReadWork:
             To be sent its result.
         """
         with positions(self.chunk):
-            yield from execute.decode_into(self.chain, self.buffers, self.entries, out, max_workers)
+            yield from execute.decode_into(self.chain, self.buffers, self.entries, out, execute.workers(max_workers))
 
     def run(self, out: NDArray[Any], *, max_workers: int | None = None) -> None:
         """Decode and put the elements into the caller's array.

@@ -94,7 +94,7 @@ class WriteWork:
         """
         with positions(self.chunk):
             encoded = yield from execute.encode_from(
-                self.chain, source, self.entries, self.existing, self.keep_empty, max_workers
+                self.chain, source, self.entries, self.existing, self.keep_empty, execute.workers(max_workers)
             )
         return list(zip(self.chunk.tolist(), encoded, strict=True))
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from chunkwright.buffers import MISSING, Buffers
 from chunkwright.entries import Entries
-from chunkwright.execute import positions
+from chunkwright.execute import positions, workers
 from chunkwright.ports import Run
 from chunkwright.prepared import PreparedChain
 from chunkwright_rust import _native
@@ -194,7 +194,7 @@ class LocalFiles:
         ValueError
             When a key leads out of the root.
         """
-        _native.Files(root, keys).write(contents, max_workers)
+        _native.Files(root, keys).write(contents, workers(max_workers))
 
 
 def _ordered(entries: Entries) -> Entries:

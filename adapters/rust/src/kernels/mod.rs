@@ -103,6 +103,12 @@ impl Kernel {
         if let Self::Checksum(checksum) = self { Some(checksum).filter(|sum| !sum.is_first()) } else { None }
     }
 
+    /// The checksum, when all that the kernel does is to put one first.
+    #[must_use]
+    pub fn prefixed(&self) -> Option<&Checksum> {
+        if let Self::Checksum(checksum) = self { Some(checksum).filter(|sum| sum.is_first()) } else { None }
+    }
+
     /// The decoded bytes as a range of the encoded ones; None when they are others.
     ///
     /// # Errors

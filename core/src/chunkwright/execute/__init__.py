@@ -5,7 +5,7 @@ Everything here is a generator of foreign calls; see :mod:`chunkwright.execute._
 
 from __future__ import annotations
 
-from chunkwright.execute._calls import Calls, positions, run_calls
+from chunkwright.execute._calls import Calls, positions, run_calls, workers
 from chunkwright.execute._decode import decode_arrays, decode_into
 from chunkwright.execute._encode import encode_arrays, encode_from
 from chunkwright.execute._shards import index_rows, read_indexes
@@ -20,4 +20,5 @@ __all__ = (
     "positions",
     "read_indexes",
     "run_calls",
+    "workers",
 )

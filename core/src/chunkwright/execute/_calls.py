@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkwright.buffers import Buffers
-from chunkwright.errors import CodecError, CorruptChunkError, PlanError
+from chunkwright.errors import CodecError, ConfigurationError, CorruptChunkError, PlanError
 from chunkwright.ports import ForeignCall, ForeignRun, Run
 
-__all__ = ("Calls", "decode_runs", "encode_runs", "items_of", "positions", "rows_of", "run_calls")
+__all__ = ("Calls", "decode_runs", "encode_runs", "items_of", "positions", "rows_of", "run_calls", "workers")
 
 type Calls[T] = Generator[ForeignCall, Sequence[Any | None], T]
 type AnyRun = Run | ForeignRun
@@ -62,6 +62,40 @@ def _start(call: ForeignCall) -> Sequence[Any | None]:
         raise PlanError("this codec can only be awaited on an event loop", codec=call.run.codec.name)
     result: Sequence[Any | None] = call.start()
     return result
+
+
+MOST_WORKERS = 2**31 - 1
+"""No machine has more CPUs."""
+
+
+def workers(max_workers: int | None) -> int | None:
+    """Check a limit of threads that a caller gave, so that every backend is given one that it can take.
+
+    Parameters
+    ----------
+    max_workers
+        The limit.
+
+    Returns
+    -------
+    int or None
+        The same, or less where no machine has so many CPUs.
+
+    Raises
+    ------
+    ConfigurationError
+        When it is below 1.
+
+    Examples
+    --------
+    >>> workers(2**100) == 2**31 - 1
+    True
+    """
+    if max_workers is None:
+        return None
+    if max_workers < 1:
+        raise ConfigurationError("max_workers must be at least 1", found=max_workers)
+    return min(max_workers, MOST_WORKERS)
 
 
 @contextmanager
