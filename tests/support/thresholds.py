@@ -14,6 +14,7 @@ import pytest
 SMALLEST = {
     "FEW": 0,
     "MAX_AT_ONCE": 1,
+    "MAX_AWAITED_NBYTES": 0,
     "MAX_BRIEF_NBYTES": 0,
     "MAX_FEW_NBYTES": 0,
     "MAX_CHUNKS": 0,

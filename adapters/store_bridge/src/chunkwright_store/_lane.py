@@ -95,8 +95,9 @@ class Driver:
     _max_stages: int
     _frees_room: bool
 
-    def __init__(self, job: ReadJob | WriteJob, limits: Limits, is_async: bool) -> None:
+    def __init__(self, job: ReadJob | WriteJob, limits: Limits, is_async: bool, here: bool = False) -> None:
         self._job = job
+        self._here = here
         self._plan: Any = job.plan
         self._limits = limits
         self._is_async = is_async
@@ -152,7 +153,8 @@ class Driver:
     async def _stage(self, arrived: list[_Arrival], nbytes: int, room: int) -> None:
         call = self._call
         try:
-            result = await run_off_loop(partial(self._in_thread, arrived, room), on_cancel=call.stop.set)
+            work = partial(self._in_thread, arrived, room)
+            result = work() if self._here else await run_off_loop(work, on_cancel=call.stop.set)
             if self._is_async and result is not None:
                 result = await await_calls(self._calls(result))
             self._finish(result)
@@ -261,8 +263,8 @@ class Reader(Driver):
     _max_stages = 3
     _frees_room = True
 
-    def __init__(self, job: ReadJob, out: NDArray[Any], limits: Limits, is_async: bool) -> None:
-        super().__init__(job, limits, is_async)
+    def __init__(self, job: ReadJob, out: NDArray[Any], limits: Limits, is_async: bool, here: bool) -> None:
+        super().__init__(job, limits, is_async, here)
         self._out = out
 
     def _run(self, work: Any) -> None:

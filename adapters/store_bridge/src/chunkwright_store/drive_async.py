@@ -40,7 +40,12 @@ __all__ = ("read_async", "read_hop", "write_async", "write_hop")
 
 
 async def read_async(
-    jobs: Iterable[ReadJob], out: NDArray[Any], limits: Limits | None = None, *, is_async: bool = False
+    jobs: Iterable[ReadJob],
+    out: NDArray[Any],
+    limits: Limits | None = None,
+    *,
+    is_async: bool = False,
+    here: bool = False,
 ) -> None:
     """Read chunks into an array; afterwards ``plan.statuses`` tells which were present.
 
@@ -54,6 +59,8 @@ async def read_async(
         How much to do at a time.
     is_async
         Whether a chain has codecs that can only be awaited.
+    here
+        Whether to compute on the loop, because there is so little of it that hops would take longer.
 
     Raises
     ------
@@ -78,7 +85,7 @@ async def read_async(
     [2, 3]
     """
     limits = limits or Limits()
-    await _drive([Reader(job, out, limits, is_async) for job in jobs], limits)
+    await _drive([Reader(job, out, limits, is_async, here) for job in jobs], limits)
 
 
 async def write_async(

@@ -22,7 +22,15 @@ from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
 from chunkwright_zarr.ready import Ready
 
-__all__ = ("granule", "is_brief", "is_small", "is_small_selection", "on_private_loop", "touched")
+__all__ = (
+    "granule",
+    "is_brief",
+    "is_brief_when_awaited",
+    "is_small",
+    "is_small_selection",
+    "on_private_loop",
+    "touched",
+)
 
 MAX_CHUNKS = 8
 """Most (inner) chunks of small work; each costs ten to twenty microseconds besides its bytes."""
@@ -32,6 +40,9 @@ MAX_NBYTES = 128 << 10
 
 MAX_BRIEF_NBYTES = 4 << 20
 """Most decoded bytes of work that is done here when nobody else uses the loop."""
+
+MAX_AWAITED_NBYTES = 512 << 10
+"""Most decoded bytes of work that is done here when nobody else uses the loop and the bytes are waited for."""
 
 MAX_BRIEF_SECONDS = 0.002
 """How long that work should take at most."""
@@ -121,6 +132,27 @@ def is_brief(ready: Ready, work: tuple[int, int] | None) -> bool:
     _, nbytes = work
     if nbytes > MAX_BRIEF_NBYTES or ready.pace.expected(nbytes) > MAX_BRIEF_SECONDS:
         return False
+    return _is_alone()
+
+
+def is_brief_when_awaited(work: tuple[int, int] | None) -> bool:
+    """Whether what comes from a store that is waited for is decoded so soon that this may be done on zarr's loop.
+
+    Parameters
+    ----------
+    work
+        What :func:`touched` says of it.
+
+    Returns
+    -------
+    bool
+        Only when nobody else uses the loop.
+    """
+    return work is not None and work[1] <= MAX_AWAITED_NBYTES and _is_alone()
+
+
+def _is_alone() -> bool:
+    """Whether no other task uses the running loop."""
     return len(asyncio.all_tasks()) == 1
 
 

@@ -36,7 +36,7 @@ from chunkwright_zarr.driving import (
     whole_nbytes,
 )
 from chunkwright_zarr.few import few_boxes
-from chunkwright_zarr.inline import is_brief, on_private_loop, touched
+from chunkwright_zarr.inline import is_brief, is_brief_when_awaited, on_private_loop, touched
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, read_entries
 
@@ -94,7 +94,9 @@ async def drive_read(
         else:
             read.plan()
         count("read", "async")
-        await read_async(read.planned(), out, limits, is_async=any(ready.is_async for ready in readies))
+        is_async = any(ready.is_async for ready in readies)
+        here = not is_async and on_private_loop() and is_brief_when_awaited(read.work)
+        await read_async(read.planned(), out, limits, is_async=is_async, here=here)
     elif on_private_loop() and read.is_brief:
         count("read", "inline")
         return read.at_once(out)
