@@ -228,6 +228,12 @@ impl Files {
 }
 
 impl Storage for Files {
+    fn release(&self, source: usize) {
+        if let Some(held) = self.held.get(source) {
+            held.lock().take();
+        }
+    }
+
     fn hold(&self, source: usize) -> Outcome<Option<usize>> {
         let held = self.held.get(source).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))?;
         if let Some(file) = held.lock().clone() {

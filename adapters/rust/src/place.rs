@@ -5,6 +5,8 @@
 //! is checked here, so that what [`crate::copy`] is given is within both arrays.
 
 use crate::cut::Clip;
+use std::ops::Range;
+
 use crate::entries::{Entries, Layout, decoded_count, elements};
 use crate::errors::{Failure, Fault, Kind, Outcome};
 
@@ -105,6 +107,24 @@ impl Place {
             });
         }
         self.arrange();
+    }
+
+    /// The bytes of the chunk from the first element of the place, of `size` bytes, to the last.
+    #[must_use]
+    pub fn span(&self, size: usize) -> Range<isize> {
+        let (mut low, mut high) = (self.chunk, self.chunk + size.cast_signed());
+        for axis in &self.axes {
+            let (least, most) = match axis.from {
+                Steps::Even(step) => (0, step * (axis.count.cast_signed() - 1)),
+                Steps::Listed(begin) => {
+                    let offsets = &self.offsets[begin..begin + axis.count];
+                    (offsets.iter().copied().min().unwrap_or(0), offsets.iter().copied().max().unwrap_or(0))
+                }
+            };
+            low += least.min(most);
+            high += most.max(least);
+        }
+        low..high
     }
 
     /// Whether the elements are `count` neighbours of `size` bytes on both sides.

@@ -86,6 +86,50 @@ impl Reading<'_> {
         Ok(())
     }
 
+    /// The bytes of a chunk that its selections want, from the first to the last.
+    ///
+    /// # Errors
+    /// When a selection is out of bounds.
+    pub fn span(&self, rows: Range<usize>, worker: &mut Worker) -> Outcome<Range<usize>> {
+        let mut wanted: Option<Range<isize>> = None;
+        for row in rows {
+            let place = &mut worker.place;
+            self.selections.find(row, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
+            if place.is_empty {
+                continue;
+            }
+            let span = place.span(self.element.size);
+            wanted = Some(wanted.map_or(span.clone(), |all| all.start.min(span.start)..all.end.max(span.end)));
+        }
+        let wanted = wanted.unwrap_or(0..0);
+        let number = |offset: isize| usize::try_from(offset).unwrap_or(0).min(self.chunk.nbytes);
+        Ok(number(wanted.start)..number(wanted.end))
+    }
+
+    /// Put elements of a chunk that nothing was done to where its selections go; `data` are those within `span`.
+    ///
+    /// # Errors
+    /// When a selection is out of bounds.
+    pub fn put_part(&self, data: &[u8], span: &Range<usize>, rows: Range<usize>, worker: &mut Worker) -> Outcome<()> {
+        for row in rows {
+            let place = &mut worker.place;
+            self.selections.find(row, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
+            let wanted = place.span(self.element.size);
+            let inside = usize::try_from(wanted.start).is_ok_and(|start| start >= span.start)
+                && usize::try_from(wanted.end).is_ok_and(|end| end <= span.start + data.len());
+            if !inside && !place.is_empty {
+                return Err(Fault::corrupt("a part of a chunk is too short"));
+            }
+            let begin = place.chunk - span.start.cast_signed();
+            // SAFETY: `find` checked that the elements of the place are within the array; those of the chunk are within the
+            // data, as was just seen, unless there are none.
+            unsafe {
+                copy(place, self.element, data.as_ptr().wrapping_offset(begin), self.out.pointer().offset(place.out));
+            }
+        }
+        Ok(())
+    }
+
     /// Put the fill value where selections of a missing chunk go; the layout has one element for all places of a chunk.
     ///
     /// # Errors

@@ -32,6 +32,9 @@ pub trait Storage: Sync {
     /// When storage fails.
     fn hold(&self, source: usize) -> Outcome<Option<usize>>;
 
+    /// Let go of what `hold` holds.
+    fn release(&self, source: usize);
+
     /// Read bytes into memory, all from `offset` on when no length is given. None when there is nothing at all.
     ///
     /// # Errors
@@ -155,6 +158,11 @@ impl Reading<'_> {
         worker: &mut Worker,
         pace: &Pace,
     ) -> Outcome<()> {
+        if let [item] = items
+            && let Some(span) = self.part(item, worker).map_err(|fault| fault.at(item.chunk))?
+        {
+            return self.read_part(storage, item, &span, memory, worker, pace).map_err(|fault| fault.at(item.chunk));
+        }
         let first = items[0].chunk;
         let length = request.end.map(|end| end - request.begin);
         let read = pace.request(|| {
@@ -169,6 +177,57 @@ impl Reading<'_> {
             self.one(data, item.rows.clone(), worker).map_err(|fault| fault.at(item.chunk))?;
         }
         Ok(())
+    }
+}
+
+impl Reading<'_> {
+    /// What is to be read of a large chunk of which little is wanted, and to which nothing is done but copying.
+    fn part(&self, item: &Item, worker: &mut Worker) -> Outcome<Option<Range<usize>>> {
+        if !self.chunk.stages.is_empty() || self.chunk.nbytes < MIN_REQUEST {
+            return Ok(None);
+        }
+        let span = self.span(item.rows.clone(), worker)?;
+        Ok((span.len() < self.chunk.nbytes / 2).then_some(span))
+    }
+
+    fn read_part(
+        &self,
+        storage: &dyn Storage,
+        item: &Item,
+        span: &Range<usize>,
+        memory: &mut Memory,
+        worker: &mut Worker,
+        pace: &Pace,
+    ) -> Outcome<()> {
+        let read = pace.request(|| {
+            let read = self.load_part(storage, item, span, memory);
+            (span.len(), read)
+        })?;
+        let _permit = pace.permit();
+        if read {
+            return self.put_part(memory.filled(span.len()), span, item.rows.clone(), worker);
+        }
+        self.one(None, item.rows.clone(), worker)
+    }
+
+    /// Read a part of a chunk, which has to be of the right length all the same; whether there is anything.
+    fn load_part(&self, storage: &dyn Storage, item: &Item, span: &Range<usize>, memory: &mut Memory) -> Outcome<bool> {
+        let length = match item.length {
+            Some(length) => Some(length),
+            None => storage.hold(item.source)?.map(|size| size.saturating_sub(item.offset)),
+        };
+        let Some(length) = length else {
+            return Ok(false);
+        };
+        let read = if length == self.chunk.nbytes {
+            storage.read(item.source, item.offset + span.start, Some(span.len()), memory).map(|read| read.is_some())
+        } else {
+            Err(Fault::length("wrong length", self.chunk.nbytes, length).by("bytes"))
+        };
+        if item.length.is_none() {
+            storage.release(item.source);
+        }
+        read
     }
 }
 
