@@ -63,19 +63,6 @@ def test_parts_are_what_numpy_selects(chain: PreparedChain, tmp_path: Path, sele
     np.testing.assert_array_equal(read(chain, tmp_path, selection), expected)
 
 
-def test_what_is_not_wanted_is_not_read(tmp_path: Path) -> None:
-    chain = prepare(CHAINS["little"], "int64", SHAPE, fill_value=-3)
-    stored(chain, tmp_path)
-    # A file with a hole where the wanted row is not: reading the row alone sees none of the garbage.
-    garbage = bytearray((tmp_path / "c").read_bytes())
-    row = slice(40 * 80 * 8, 41 * 80 * 8)
-    kept = garbage[row]
-    garbage[:] = b"\xff" * len(garbage)
-    garbage[row] = kept
-    (tmp_path / "c").write_bytes(garbage)
-    np.testing.assert_array_equal(read(chain, tmp_path, 40), VALUES[40])
-
-
 @pytest.mark.parametrize("change", [-1, 1, -(96 * 80 * 8)])
 def test_a_file_of_the_wrong_length_is_refused_whatever_is_wanted(
     chain: PreparedChain, tmp_path: Path, change: int
