@@ -147,7 +147,7 @@ impl<'a> Batch<'a> {
         let mut done = 0;
         loop {
             if self.pace.is_some_and(Pace::grows) {
-                pool::share_waiting(&|| Worker::lend(|worker| self.share(worker, work)));
+                pool::share_waiting(self.load.bytes, &|| Worker::lend(|worker| self.share(worker, work)));
             }
             // Where threads wait, each takes one item, so that as many as possible are waited for together.
             let at_once = if self.pace.is_some_and(Pace::has_grown) { 1 } else { self.at_once };

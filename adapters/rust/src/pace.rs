@@ -105,7 +105,7 @@ mod tests {
     fn many_requests_are_under_way_when_storage_is_slow_but_one_thread_computes() {
         // The last sixteen requests end only when they are all under way.
         let (together, computing) = (Barrier::new(16), AtomicUsize::new(0));
-        let result = each_stored(18, 1_usize << 20, Some(1), |number, _, pace| {
+        let result = each_stored(18, 1_usize << 17, Some(1), |number, _, pace| {
             if number < 2 {
                 pace.slow.fetch_add(1, Ordering::Relaxed);
             } else {

@@ -65,6 +65,9 @@ static WAITING: Slot = AtomicPtr::new(std::ptr::null_mut());
 /// Threads that wait for storage, at most: as many requests are under way at a time.
 const MOST_WAITING: usize = 32;
 
+/// Bytes that these threads have at hand together, about, as far as a few threads need no more.
+const WAITING_BYTES: usize = 12 << 20;
+
 /// How many threads work on a batch when nothing limits them: the caller and all helpers.
 #[must_use]
 pub fn size() -> usize {
@@ -80,9 +83,10 @@ pub fn share(helpers: usize, work: &Work<'_>) {
     }
 }
 
-/// Call `work` on this thread, and on threads that are not those of [`share`] and mostly wait.
-pub fn share_waiting(work: &Work<'_>) {
-    pool(&WAITING, || MOST_WAITING - 1).run(MOST_WAITING - 1, work);
+/// Call `work` on this thread, and on threads that are not those of [`share`], mostly wait, and need so many bytes each.
+pub fn share_waiting(bytes: usize, work: &Work<'_>) {
+    let helpers = (WAITING_BYTES / bytes.max(1)).clamp(4, MOST_WAITING - 1);
+    pool(&WAITING, || MOST_WAITING - 1).run(helpers, work);
 }
 
 fn cores() -> &'static Pool {
