@@ -1,7 +1,7 @@
 # `make demo` shows what chunkwright does on a real volume; `make test` runs every test. Both set up .venv first.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-own test-doctest test-zarr test-latest planted-faults differential fuzz lint format types imports docstrings docs bench rust check clean setup
+.PHONY: help demo test test-own test-doctest test-zarr test-latest planted-faults differential fuzz lint format types imports docstrings supported docs bench rust check clean setup
 SHELL := bash
 
 BIN := .venv/bin
@@ -68,6 +68,9 @@ imports: setup ## Check who may import whom
 
 docstrings: setup ## Check the docstrings of public names
 	$(PY) tools/check_docstrings.py $(PACKAGES)
+
+supported: setup ## Make the tables of docs/supported.md, by trying every codec and data type
+	$(PY) -m tools.supported
 
 docs: setup ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from chunkwright import Backend, CodecChain
+from chunkwright import Backend, CodecChain, ConfigurationError
 from tests.support.backends import backends
 
 NAMES = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float6_e2m3fn", "float4_e2m1fn", "int4", "uint4", "int2"]
@@ -44,3 +44,24 @@ def test_byte_order_and_fill_value_are_those_of_the_type(backend: Backend) -> No
     assert bytes(prepared.encode(np.array([1, 2], dtype)) or b"") == b"\x3f\x80\x40\x00"
     assert prepared.encode(np.array([1, 1], dtype)) is None
     assert prepared.decode_many([None]) == [None]
+
+
+@pytest.mark.parametrize("name", ["complex32", "bcomplex32"])
+def test_complex_numbers_that_numpy_would_turn_as_a_whole_are_refused_in_the_other_byte_order(name: str) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    record = np.dtype([("a", "<i4"), ("b", dtype)])
+    for refused in (dtype, record):
+        with pytest.raises(ConfigurationError, match="cannot turn"):
+            CodecChain.from_json(CHECKED[:1]).bind(refused, np.zeros((), refused))
+
+
+@pytest.mark.parametrize("backend", backends(), ids=lambda backend: backend.name)
+@pytest.mark.parametrize("name", ["complex32", "bcomplex32"])
+def test_complex_numbers_survive_in_their_own_byte_order(name: str, backend: Backend) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    values = np.array([1 + 2j, 3, -4j], dtype)
+    bound = CodecChain.from_json([{"name": "bytes", "configuration": {"endian": "little"}}]).bind(dtype, values[1])
+    prepared = bound.prepare((3,), backends=[backend])
+    encoded = prepared.encode(values)
+    assert bytes(encoded or b"") == values.tobytes()
+    assert prepared.decode(values.tobytes()).tobytes() == values.tobytes()

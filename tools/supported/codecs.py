@@ -29,11 +29,12 @@ from chunkwright import Backend, PreparedChain, UnsupportedCodecError, from_arra
 from chunkwright.codecs.numcodecs_codecs import KNOWN
 from tools.supported.samples import NUMCODECS, ZARR, Sample, check_samples, elements
 
-__all__ = ("Tried", "same", "v2_rows", "v3_rows")
+__all__ = ("DEFAULT", "WRONG", "Tried", "run_by", "same", "v2_rows", "v3_rows")
 
 SHAPE = (64, 40)
 TIME = slice(4, 8)
 WRONG = "WRONG VALUES"
+SAME_VALUES, SAME_BYTES, OTHER_BYTES = "same values", "same bytes", "other bytes, same values"
 PREFIX = "numcodecs."
 DEFAULT = {"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}
 
@@ -89,6 +90,19 @@ def v3_rows(backends: list[Backend]) -> Iterator[tuple[str, ...]]:
         yield _row(name, samples[name], values, _by_zarr(name, samples[name], values), backends)
 
 
+def run_by(backend: Backend) -> Iterator[str]:
+    """Yield the codecs that zarr-python registers and a backend runs, with the same results.
+
+    Parameters
+    ----------
+    backend
+        The backend.
+    """
+    for row in v3_rows([backend]):
+        if row[-2] == SAME_VALUES and row[-1] == SAME_BYTES:
+            yield row[0]
+
+
 def v2_rows(backends: list[Backend]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each filter and compressor that numcodecs registers."""
     names = sorted({*numcodecs.registry.codec_registry, *numcodecs.registry.entries})
@@ -98,9 +112,7 @@ def v2_rows(backends: list[Backend]) -> Iterator[tuple[str, ...]]:
         yield _row(name, NUMCODECS[name], values, _by_numcodecs(name, NUMCODECS[name], values), backends)
 
 
-def _row(
-    name: str, sample: Sample, values: NDArray[Any], stored: Stored, backends: list[Backend]
-) -> tuple[str, ...]:
+def _row(name: str, sample: Sample, values: NDArray[Any], stored: Stored, backends: list[Backend]) -> tuple[str, ...]:
     bound, _ = from_array_metadata(stored.metadata)
     written = sample.alias_of or name
     codec = next(codec for codec in bound.codecs if codec.name in (written, PREFIX + name))
@@ -135,11 +147,11 @@ def _pickles_allowed() -> Iterator[None]:
 
 
 def _decoded(prepared: PreparedChain, stored: Stored, expected: NDArray[Any]) -> str:
-    told = "same values"
+    told = SAME_VALUES
     try:
         found = prepared.decode(stored.chunk)
     except UnsafeDecodeError:
-        told = "same values, if the process allows pickles"
+        told = f"{SAME_VALUES}, if the process allows pickles"
         with _pickles_allowed():
             found = prepared.decode(stored.chunk)
     return told if same(found, expected) else WRONG
@@ -152,8 +164,8 @@ def _encoded(name: str, found: bytes, stored: Stored, expected: NDArray[Any]) ->
     if name.removeprefix(PREFIX) == "gzip":
         # A gzip header may tell the time, which must not decide what the page says.
         timeless = [data[: TIME.start] + data[TIME.stop :] for data in (found, stored.chunk)]
-        return "same bytes but for the time" if timeless[0] == timeless[1] else "other bytes, same values"
-    return "same bytes" if found == stored.chunk else "other bytes, same values"
+        return f"{SAME_BYTES} but for the time" if timeless[0] == timeless[1] else OTHER_BYTES
+    return SAME_BYTES if found == stored.chunk else OTHER_BYTES
 
 
 def same(found: Any, expected: Any) -> bool:
@@ -173,7 +185,7 @@ def same(found: Any, expected: Any) -> bool:
 
 
 def _by_zarr(name: str, sample: Sample, values: NDArray[Any]) -> Stored:
-    document = {"name": sample.alias_of or name, "configuration": dict(sample.configuration)}
+    document: dict[str, Any] = {"name": sample.alias_of or name, "configuration": dict(sample.configuration)}
     codec = zarr.registry.get_codec_class(name).from_dict(document)
     chain: dict[str, Any] = {"filters": (), "serializer": "auto", "compressors": ()}
     if isinstance(codec, ArrayBytesCodec):

@@ -32,7 +32,7 @@ class Sample:
     Parameters
     ----------
     dtype
-        Data type of the elements: NumPy's, or for those of variable length ``string``, ``bytes``, ``objects`` or ``arrays``.
+        NumPy's data type; for elements of variable length ``string``, ``bytes``, ``objects`` or ``arrays``.
     configuration
         Its configuration.
     alias_of

@@ -64,7 +64,7 @@ class Bytes(ArrayBytesCodec):
         Raises
         ------
         ConfigurationError
-            When elements vary in length, or ``endian`` is missing.
+            When elements vary in length, ``endian`` is missing, or NumPy cannot bring them into that byte order.
         """
         if dtype.variable:
             raise ConfigurationError(f"cannot encode elements of variable length ({dtype.variable})", codec=self.name)
@@ -74,7 +74,10 @@ class Bytes(ArrayBytesCodec):
             return attrs.evolve(self, endian=None)
         if self.endian is None and dtype.numpy.names is None:
             raise ConfigurationError(f"endian is missing for data type {dtype.numpy}", codec=self.name)
-        return attrs.evolve(self, endian=self.endian or "little")
+        endian = self.endian or "little"
+        if _turned_wrongly(dtype.numpy, endian):
+            raise ConfigurationError(f"NumPy cannot turn {dtype.numpy} into {endian} endian", codec=self.name)
+        return attrs.evolve(self, endian=endian)
 
     def encoded_size(self, size: Size, spec: ChunkSpec) -> Size:
         """Return how many bytes this codec makes.
@@ -92,6 +95,20 @@ class Bytes(ArrayBytesCodec):
             The same.
         """
         return size
+
+
+def _turned_wrongly(dtype: np.dtype[Any], endian: Literal["little", "big"]) -> bool:
+    """Whether conversion to a byte order turns elements as a whole, and not number by number.
+
+    So it is with the complex numbers of ml_dtypes.
+    """
+    if dtype.names is not None:
+        return any(_turned_wrongly(dtype[name], endian) for name in dtype.names)
+    stored = dtype.newbyteorder("<" if endian == "little" else ">")
+    if dtype.kind in "biufcmMSUVO" or stored.isnative == dtype.isnative:
+        return False
+    probe = np.arange(dtype.itemsize, dtype=np.uint8).view(dtype)
+    return probe.astype(stored).tobytes() != probe.byteswap().tobytes()
 
 
 def _has_byte_order(dtype: np.dtype[Any]) -> bool:
