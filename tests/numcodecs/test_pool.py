@@ -12,6 +12,7 @@ import weakref
 
 import pytest
 
+from chunkwright_numcodecs._cpu import MOST, Sleeper
 from chunkwright_numcodecs.backend import workers_for
 from chunkwright_numcodecs.pool import Pool, _Job, available_cpus, shared_pool
 
@@ -319,3 +320,28 @@ def test_an_error_in_a_helper_has_the_position_of_its_chunk():
             else:
                 raise AssertionError("nothing was raised")
     """)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system has no calls for it")
+def test_threads_run_on_every_cpu_that_they_were_allowed():
+    pool, seen = Pool(4), set()
+    everyone = threading.Barrier(4)
+
+    def work(_first: int, _last: int) -> None:
+        everyone.wait()
+        seen.add(frozenset(os.sched_getaffinity(0)))
+
+    for _ in range(20):
+        pool.run(work, 4)
+    assert seen == {frozenset(os.sched_getaffinity(0))}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or available_cpus() < 2, reason="needs two CPUs")
+def test_a_thread_is_kept_away_from_one_cpu_until_it_is_awake():
+    allowed = os.sched_getaffinity(0)
+    sleeper = Sleeper()
+    sleeper.keep_away()
+    assert len(os.sched_getaffinity(0)) == len(allowed) - (len(allowed) <= MOST)
+    sleeper.keep_away()
+    sleeper.awake()
+    assert os.sched_getaffinity(0) == allowed

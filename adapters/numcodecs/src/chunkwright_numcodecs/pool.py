@@ -17,6 +17,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from queue import SimpleQueue
 
+from chunkwright_numcodecs._cpu import Sleeper
+
 __all__ = ("Pool", "available_cpus", "shared_pool")
 
 type Work = Callable[[int, int], None]
@@ -106,6 +108,8 @@ class Pool:
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
+        self._sleepers: list[Sleeper] = []
+        self._waking = threading.Lock()
 
     def run(self, work: Work, rows: int, *, max_workers: int | None = None, at_least: int = 1) -> None:
         """Do ``work(first, last)`` for ranges that make up all rows, and return when all of it is done.
@@ -133,6 +137,13 @@ class Pool:
             return
         job = _Job(work, _ranges(rows, max(min(workers * _SHARES, rows // max(at_least, 1)), workers)))
         self._make_threads(workers - 1)
+        # One call at a time looks after the threads; others need not wait for that.
+        if self._waking.acquire(blocking=False):
+            try:
+                for sleeper in self._sleepers[: workers - 1]:
+                    sleeper.keep_away()
+            finally:
+                self._waking.release()
         for _ in range(workers - 1):
             self._jobs.put(job)
         try:
@@ -147,7 +158,7 @@ class Pool:
         with self._lock:
             while self._threads < wanted:
                 name = f"chunkwright-{self._threads}"
-                thread = threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True)
+                thread = threading.Thread(target=_serve, args=(self._jobs, self._sleepers), name=name, daemon=True)
                 try:
                     thread.start()
                 except RuntimeError:  # the system has no thread left, or the interpreter is on its way out
@@ -155,9 +166,12 @@ class Pool:
                 self._threads += 1
 
 
-def _serve(jobs: SimpleQueue[_Job]) -> None:
+def _serve(jobs: SimpleQueue[_Job], sleepers: list[Sleeper]) -> None:
+    sleeper = Sleeper()
+    sleepers.append(sleeper)
     while True:
         job = jobs.get()
+        sleeper.awake()
         job.help()
         # A thread that waits for the next job must not keep the arrays of the last one alive.
         del job
