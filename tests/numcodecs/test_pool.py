@@ -345,3 +345,18 @@ def test_a_thread_is_kept_away_from_one_cpu_until_it_is_awake():
     sleeper.keep_away()
     sleeper.awake()
     assert os.sched_getaffinity(0) == allowed
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or available_cpus() < 2, reason="needs two CPUs")
+def test_cpus_that_somebody_chose_for_a_thread_meanwhile_are_kept(monkeypatch: pytest.MonkeyPatch):
+    allowed = os.sched_getaffinity(0)
+    monkeypatch.setattr("chunkwright_numcodecs._cpu.MOST", len(allowed))
+    sleeper = Sleeper()
+    sleeper.keep_away()
+    chosen = allowed - os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, chosen)
+        sleeper.awake()
+        assert os.sched_getaffinity(0) == chosen
+    finally:
+        os.sched_setaffinity(0, allowed)

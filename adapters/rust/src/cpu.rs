@@ -11,13 +11,13 @@ pub use system::{Detour, ThreadNumber, keep_away, thread_number};
 mod system {
     use std::mem;
 
-    use libc::{CPU_CLR, CPU_COUNT, CPU_ISSET, cpu_set_t};
+    use libc::{CPU_CLR, CPU_COUNT, CPU_EQUAL, CPU_ISSET, cpu_set_t};
 
     /// What the system calls a thread.
     pub type ThreadNumber = libc::pid_t;
 
-    /// The CPUs that a thread may use again when it runs, if it is kept away from one.
-    pub struct Detour(Option<cpu_set_t>);
+    /// The CPUs that a thread may use again when it runs, and those that it has until then, if it is kept away from one.
+    pub struct Detour(Option<(cpu_set_t, cpu_set_t)>);
 
     const SIZE: usize = mem::size_of::<cpu_set_t>();
 
@@ -36,12 +36,9 @@ mod system {
         let Ok(here) = usize::try_from(here) else {
             return Detour(None);
         };
-        // SAFETY: a set of CPUs is an array of integers.
-        let mut allowed: cpu_set_t = unsafe { mem::zeroed() };
-        // SAFETY: the set is ours and of the size that is given.
-        if unsafe { libc::sched_getaffinity(thread, SIZE, &raw mut allowed) } != 0 || here >= 8 * SIZE {
+        let Some(allowed) = get(thread).filter(|_| here < 8 * SIZE) else {
             return Detour(None);
-        }
+        };
         let mut others = allowed;
         // SAFETY: the number was compared with the size of the set.
         unsafe { CPU_CLR(here, &mut others) };
@@ -50,16 +47,27 @@ mod system {
         if !useful || !set(thread, &others) {
             return Detour(None);
         }
-        Detour(Some(allowed))
+        Detour(Some((allowed, others)))
     }
 
     impl Detour {
-        /// Let this thread go where it was allowed before.
+        /// Let this thread go where it was allowed before, unless somebody said meanwhile where it may go.
         pub fn end(self) {
-            if let Some(allowed) = self.0 {
+            let Some((allowed, others)) = self.0 else {
+                return;
+            };
+            // SAFETY: both are sets of CPUs.
+            if get(0).is_some_and(|now| unsafe { CPU_EQUAL(&now, &others) }) {
                 set(0, &allowed);
             }
         }
+    }
+
+    fn get(thread: ThreadNumber) -> Option<cpu_set_t> {
+        // SAFETY: a set of CPUs is an array of integers.
+        let mut cpus: cpu_set_t = unsafe { mem::zeroed() };
+        // SAFETY: the set is ours and of the size that is given.
+        (unsafe { libc::sched_getaffinity(thread, SIZE, &raw mut cpus) } == 0).then_some(cpus)
     }
 
     fn set(thread: ThreadNumber, cpus: &cpu_set_t) -> bool {
@@ -69,25 +77,45 @@ mod system {
 
     #[cfg(test)]
     mod tests {
-        use super::{SIZE, keep_away, thread_number};
-        use libc::{CPU_COUNT, cpu_set_t};
+        use super::{Detour, get, keep_away, set, thread_number};
+        use libc::{CPU_CLR, CPU_COUNT, CPU_EQUAL, CPU_ISSET, CPU_SETSIZE, cpu_set_t};
 
-        fn allowed() -> i32 {
-            // SAFETY: a set of CPUs is an array of integers.
-            let mut cpus: cpu_set_t = unsafe { std::mem::zeroed() };
-            // SAFETY: the set is of the size that is given.
-            assert_eq!(unsafe { libc::sched_getaffinity(0, SIZE, &raw mut cpus) }, 0);
+        fn allowed() -> cpu_set_t {
+            get(0).expect("this thread may run somewhere")
+        }
+
+        fn count() -> i32 {
             // SAFETY: it is a set of CPUs.
-            unsafe { CPU_COUNT(&cpus) }
+            unsafe { CPU_COUNT(&allowed()) }
         }
 
         #[test]
         fn a_thread_is_kept_away_from_one_cpu_until_it_runs() {
-            let before = allowed();
+            let before = count();
             let detour = keep_away(thread_number());
-            assert_eq!(allowed(), if before > 1 { before - 1 } else { 1 });
+            assert_eq!(count(), if before > 1 { before - 1 } else { 1 });
             detour.end();
-            assert_eq!(allowed(), before);
+            assert_eq!(count(), before);
+        }
+
+        #[test]
+        fn cpus_that_somebody_chose_meanwhile_are_kept() {
+            let detour = keep_away(thread_number());
+            let Detour(Some((mut chosen, others))) = detour else {
+                return;
+            };
+            for cpu in 0..CPU_SETSIZE.unsigned_abs() as usize {
+                // SAFETY: the number is less than the size of the set.
+                unsafe {
+                    if CPU_ISSET(cpu, &others) {
+                        CPU_CLR(cpu, &mut chosen);
+                    }
+                }
+            }
+            assert!(set(0, &chosen));
+            detour.end();
+            // SAFETY: both are sets of CPUs.
+            assert!(unsafe { CPU_EQUAL(&allowed(), &chosen) });
         }
     }
 }

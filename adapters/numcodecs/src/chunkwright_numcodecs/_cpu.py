@@ -41,6 +41,7 @@ class Sleeper:
     def __init__(self) -> None:
         self._thread = threading.get_native_id()
         self._allowed: set[int] | None = None
+        self._others: set[int] = set()
 
     def keep_away(self) -> None:
         """Keep the thread away from the CPU that the calling thread is on."""
@@ -51,17 +52,21 @@ class Sleeper:
             others = allowed - {_HERE()}
             if not others or len(others) == len(allowed) or len(allowed) > MOST:
                 return
-            self._allowed = allowed
+            self._others, self._allowed = others, allowed
             os.sched_setaffinity(self._thread, others)
         except OSError:
             return
 
     def awake(self) -> None:
-        """Let the calling thread, which is the one that waited, go where it was allowed before."""
+        """Let the calling thread, which is the one that waited, go where it was allowed before.
+
+        Not when somebody said meanwhile where it may go.
+        """
         allowed = self._allowed
         if allowed is not None:
             try:
-                os.sched_setaffinity(0, allowed)
+                if os.sched_getaffinity(0) == self._others:
+                    os.sched_setaffinity(0, allowed)
             except OSError:
                 return
             finally:
