@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -283,3 +284,20 @@ def test_a_store_that_was_deleted_below_an_open_array_has_no_chunks(tmp_path: Pa
 
 def test_the_backend_offers_files() -> None:
     assert isinstance(RustBackend.file_io, LocalFiles)
+
+
+def test_a_few_shards_are_read_with_fewer_descriptors(tmp_path: Path) -> None:
+    with zarr.config.set(NATIVE):
+        array = zarr.create_array(LocalStore(tmp_path), shape=(60, 8), chunks=(1, 4), shards=(1, 8), dtype="i4")
+        array[...] = np.arange(480).reshape(60, 8)
+    assert array[3, 3] == 27
+    old = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = [os.open(os.devnull, os.O_RDONLY) for _ in range(24)]
+    for file in free:
+        os.close(file)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(free), old[1]))
+    try:
+        for _ in range(2):
+            np.testing.assert_array_equal(array[:, 3], np.arange(3, 480, 8))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, old)
