@@ -301,3 +301,31 @@ def test_a_few_shards_are_read_with_fewer_descriptors(tmp_path: Path) -> None:
             np.testing.assert_array_equal(array[:, 3], np.arange(3, 480, 8))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, old)
+
+
+def test_many_threads_that_read_shards_do_not_use_up_the_descriptors(tmp_path: Path) -> None:
+    with zarr.config.set(NATIVE):
+        array = zarr.create_array(LocalStore(tmp_path), shape=(60, 8), chunks=(1, 4), shards=(1, 8), dtype="i4")
+        array[...] = np.arange(480).reshape(60, 8)
+    assert array[3, 3] == 27
+    wrong: list[object] = []
+
+    def read(column: int) -> None:
+        try:
+            expected = np.arange(column, 480, 8)
+            wrong.extend(column for _ in range(5) if (array[:, column] != expected).any())
+        except OSError as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=read, args=(number % 8,)) for number in range(24)]
+    old = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # As many as are open now, and for each thread what it takes at least.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 100, old[1]))
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, old)
+    assert wrong == []

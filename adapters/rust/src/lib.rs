@@ -25,6 +25,7 @@ pub mod files;
 pub mod files_write;
 pub mod fill;
 pub mod kernels;
+pub mod leave;
 pub mod load;
 pub mod pace;
 pub mod place;

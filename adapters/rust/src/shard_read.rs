@@ -1,14 +1,16 @@
 //! Decode inner chunks of shards that are in memory or in storage.
 //!
 //! Indexes first, all threads together, with every entry checked that is going to be used; then the touched inner
-//! chunks of all shards.
+//! chunks of all shards. Of shards in storage as many at a time as may be held open.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::batch::{Inputs, each, each_stored};
 use crate::cut::Cut;
 use crate::entries::{Entries, Layout};
 use crate::errors::{Fault, Kind, Outcome};
+use crate::leave::Leave;
 use crate::load::Load;
 use crate::pace::Pace;
 use crate::read::{Reading, groups};
@@ -45,7 +47,7 @@ impl ShardReading<'_> {
         inputs.check()?;
         self.entries.check(inputs.len())?;
         let indexes: Vec<OnceLock<Index>> = (0..inputs.len()).map(|_| OnceLock::new()).collect();
-        let touched = self.settle_missing(|shard| inputs.offset[shard] < 0)?;
+        let touched = self.settle_missing(0..usize::MAX, |shard| inputs.offset[shard] < 0)?;
         let items = self.cut.by_shard(inputs.len());
         each(touched.len(), self.form.index.nbytes, max_workers, |number, worker| {
             let shard = touched[number];
@@ -81,23 +83,54 @@ impl ShardReading<'_> {
     pub fn run_stored(&self, rows: &Rows<'_>, max_workers: Option<usize>) -> Outcome<()> {
         rows.check()?;
         self.entries.check(rows.offset.len())?;
-        let held: Vec<OnceLock<Held>> = rows.offset.iter().map(|_| OnceLock::new()).collect();
-        let touched = self.settle_missing(|shard| rows.offset[shard] < 0)?;
-        each_stored(touched.len(), self.form.index.nbytes, max_workers, |number, worker, pace| {
-            let shard = touched[number];
+        let touched = self.settle_missing(0..usize::MAX, |shard| rows.offset[shard] < 0)?;
+        let (mut begin, mut item) = (0, 0);
+        while begin < touched.len() {
+            // Shards are held from the look at their indexes to the last byte.
+            let leave = Leave::take(touched.len() - begin);
+            let window = &touched[begin..begin + leave.count()];
+            begin += window.len();
+            item = self.read_window(rows, window, item, max_workers)?;
+            for shard in window {
+                if let Some((source, _, None)) = rows.row(*shard)? {
+                    rows.storage.release(source);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Read some shards; the first inner chunk of theirs is the one of that number. Returns that of the next shards.
+    fn read_window(
+        &self,
+        rows: &Rows<'_>,
+        window: &[usize],
+        mut item: usize,
+        max_workers: Option<usize>,
+    ) -> Outcome<usize> {
+        let held: Vec<OnceLock<Held>> = window.iter().map(|_| OnceLock::new()).collect();
+        each_stored(window.len(), self.form.index.nbytes, max_workers, |number, worker, pace| {
+            let shard = window[number];
             let mut memory = std::mem::take(&mut worker.input);
             let found = self.hold(rows, shard, &mut memory, worker, pace);
             worker.input = memory;
-            found.map_err(|fault| fault.at(shard))?.map_or(Ok(()), |found| held[shard].set(found).map_err(|_| twice()))
+            let found = found.map_err(|fault| fault.at(shard))?;
+            found.map_or(Ok(()), |found| held[number].set(found).map_err(|_| twice()))
         })?;
-        self.settle_missing(|shard| rows.offset[shard] >= 0 && held[shard].get().is_none())?;
-        let mut items = Vec::with_capacity(self.cut.count());
-        for item in 0..self.cut.count() {
+        let find = |shard: usize| window.binary_search(&shard).ok().and_then(|number| held[number].get());
+        let (first, last) = (window[0], window[window.len() - 1]);
+        self.settle_missing(first..last + 1, |shard| window.binary_search(&shard).is_ok() && find(shard).is_none())?;
+        let mut items = Vec::new();
+        while item < self.cut.count() {
             let (chunk, cell) = self.cut.inner_chunk(item);
-            let Some(found) = held[chunk].get() else {
+            if chunk > last {
+                break;
+            }
+            let selections = self.cut.pieces(item);
+            item += 1;
+            let Some(found) = find(chunk) else {
                 continue;
             };
-            let selections = self.cut.pieces(item);
             match self.form.find(&found.index, cell, found.size).map_err(|fault| fault.at(chunk))? {
                 Some(place) => {
                     let (offset, length) = (found.offset + place.start, Some(place.len()));
@@ -107,7 +140,8 @@ impl ShardReading<'_> {
             }
         }
         drop(held);
-        self.reading.read_items(items, rows.storage, max_workers)
+        self.reading.read_items(items, rows.storage, max_workers)?;
+        Ok(item)
     }
 
     /// Find a shard in storage and read its index; None when it is missing after all.
@@ -142,11 +176,11 @@ impl ShardReading<'_> {
         Ok(Some(Held { index, source, offset, size }))
     }
 
-    /// Fill what is selected of missing shards, and name those that are there.
-    fn settle_missing(&self, is_missing: impl Fn(usize) -> bool) -> Outcome<Vec<usize>> {
+    /// Fill what is selected of missing shards among some, and name those that are there.
+    fn settle_missing(&self, among: Range<usize>, is_missing: impl Fn(usize) -> bool) -> Outcome<Vec<usize>> {
         let layout = Layout::of_one_element(&self.form.shape());
-        let (missing, there): (Vec<_>, Vec<_>) =
-            groups(self.entries.chunk).into_iter().partition(|(shard, _)| is_missing(*shard));
+        let groups = groups(self.entries.chunk).into_iter().filter(|(shard, _)| among.contains(shard));
+        let (missing, there): (Vec<_>, Vec<_>) = groups.partition(|(shard, _)| is_missing(*shard));
         Worker::lend(|worker| {
             let place = &mut worker.place;
             missing.into_iter().try_for_each(|(_, rows)| self.reading.fill(self.entries, rows, &layout, place))

@@ -37,15 +37,11 @@ class NativeBoxReader:
         self, run: FixedRun, shards: NativeShardReader | None, shape: tuple[int, ...], order: tuple[int, ...]
     ) -> None:
         self._run = run
-        self._holds = shards is not None
         self._native = _native.BoxReader(run.program, None if shards is None else shards.native, shape, order)
         self._known: dict[np.dtype[Any], tuple[int, bytes]] = {}
 
     def boxes(self, selections: Sequence[Any], places: Sequence[Any], out: NDArray[Any]) -> _native.Boxes | None:
         """Read selections; see :class:`~chunkwright_store.native.BoxReader`."""
-        # Files of shards are held open.
-        if self._holds and len(selections) > 1 and len(selections) > _native.descriptors() // 4:
-            return None
         known = self._known.get(out.dtype)
         if known is None:
             if not self._run.takes(out.dtype):

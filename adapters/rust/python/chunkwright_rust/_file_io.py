@@ -124,7 +124,7 @@ class LocalFiles:
         """
         entries = _ordered(entries)
         plain = _is_plain(prepared, entries, out.dtype)
-        window = _window(prepared)
+        window = _window(prepared, plain)
         present = np.ones(len(keys), bool)
         for first in range(0, len(keys), window):
             if stop:
@@ -225,13 +225,13 @@ def _is_plain(prepared: PreparedChain, entries: Entries, dtype: np.dtype[Any]) -
     return isinstance(run, Run) and isinstance(run.compiled, FixedRun) and run.compiled.takes(dtype)
 
 
-def _window(prepared: PreparedChain) -> int:
+def _window(prepared: PreparedChain, plain: bool) -> int:
     """How many files one call is about."""
     nbytes = prepared.spec.elements * (prepared.spec.dtype.itemsize or 32)
     window = WINDOW_NBYTES // max(nbytes, 1)
-    if len(prepared.runs) != 1:
+    if not plain:
         # These are held open.
-        window = min(4 * window, MAX_OPEN, _native.descriptors() // 4)
+        window = min(4 * window, MAX_OPEN, _native.descriptors() // 64)
     return max(window, 1)
 
 
