@@ -64,12 +64,21 @@ def test_mixtures_of_codecs_agree_with_numpy_and_zarr(pipeline: Pipeline, data: 
     _exercise(data, pipeline, data.draw(mixtures()), swapped=False)
 
 
-def _resize_and_write(data: st.DataObject, pair: Twins) -> None:
+def _change(data: st.DataObject, pair: Twins) -> None:
     shape = pair.arrays[0].shape
-    if data.draw(st.booleans(), label="resize"):
+    way = data.draw(st.sampled_from(["resize", "append", "delete", "write", "write"]), label="way")
+    if way == "resize":
         shape = tuple(data.draw(st.lists(st.integers(0, 9), min_size=len(shape), max_size=len(shape))))
         for array in pair.arrays:
             array.resize(shape)
+    elif way == "append":
+        axis = data.draw(st.integers(0, len(shape) - 1), label="axis")
+        added = draw_value(data, pair, (*shape[:axis], data.draw(st.integers(0, 3)), *shape[axis + 1 :]))
+        if np.ndim(added):
+            for array in pair.arrays:
+                array.append(added, axis=axis)
+    elif way == "delete":
+        pair.delete(data)
     else:
         selection = data.draw(selections(shape, pair.layout.chunks, unique=True))
         value = draw_value(data, pair, np.shape(selection.read_numpy(np.empty(shape, "u1"))))
@@ -82,10 +91,13 @@ def _resize_and_write(data: st.DataObject, pair: Twins) -> None:
 @given(data=st.data())
 @effort(80)
 def test_arrays_that_shrink_and_grow_agree_with_zarr(pipeline: Pipeline, data: st.DataObject) -> None:
-    """What a chunk holds beyond the array's edge is kept as zarr keeps it, and comes back when the array grows."""
+    """What a chunk holds beyond the array's edge is kept as zarr keeps it, and comes back when the array grows.
+
+    Arrays are appended to as well, and chunks are deleted behind their backs.
+    """
     layout = data.draw(layouts(data.draw(st.sampled_from(INTEGERS))).filter(lambda layout: layout.chunks))
     with twins(data, pipeline, layout) as pair:
         for _ in range(data.draw(st.integers(2, 6), label="steps")):
-            _resize_and_write(data, pair)
+            _change(data, pair)
         pair.reference = pair.arrays[1][...]
         pair.exchange()

@@ -13,6 +13,7 @@ import hypothesis.strategies as st
 import numpy as np
 from numpy.typing import NDArray
 from zarr import open_array
+from zarr.core.sync import sync
 from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
 from tests.differential.layouts import Layout
@@ -64,6 +65,16 @@ class Twins:
         for array, chosen in zip(self.arrays, self.pipelines, strict=True):
             selection.write(array, value)
             assert_same(array[...], self.reference, f"{selection} under {chosen}")
+
+    def delete(self, data: st.DataObject) -> None:
+        """Delete a chunk of both arrays in their stores, if there is any and stores can do that."""
+        chunks = sorted(
+            key for key in _objects(self.stores[0]) if not key.rpartition("/")[2].startswith((".z", "zarr"))
+        )
+        if chunks and all(store.supports_deletes for store in self.stores):
+            key = data.draw(st.sampled_from(chunks), label="deleted chunk")
+            for store in self.stores:
+                sync(store.delete(key))
 
     def exchange(self) -> None:
         """Each pipeline reads what the other one stored, and both stored the same."""

@@ -10,6 +10,12 @@ import sys
 
 import pytest
 
+import chunkwright_numcodecs.backend
+import chunkwright_zarr.pipeline
+
+#: What has sizes is loaded, whichever test comes first.
+LOADED = (chunkwright_numcodecs.backend, chunkwright_zarr.pipeline)
+
 #: Names of the sizes, wherever they were imported to.
 SMALLEST = {
     "FEW": 0,
