@@ -19,7 +19,16 @@ from chunkwright.buffers import Buffers
 from chunkwright.errors import CodecError
 from chunkwright_store.sources import Batch
 
-__all__ = ("Limits", "ReadJob", "ReadPlanLike", "ReadWorkLike", "WriteJob", "WritePlanLike", "WriteWorkLike")
+__all__ = (
+    "Limits",
+    "ReadJob",
+    "ReadPlanLike",
+    "ReadWorkLike",
+    "WriteJob",
+    "WritePlanLike",
+    "WriteWorkLike",
+    "name_chunk",
+)
 
 
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -191,7 +200,23 @@ class Limits:
         return max(1, min(enough, self.max_bytes_in_flight // 4))
 
 
-def _named(keys: Sequence[str], error: CodecError) -> None:
+def name_chunk(error: CodecError, keys: Sequence[str]) -> None:
+    """Add the key of the chunk to an error that has its number.
+
+    Parameters
+    ----------
+    error
+        Its position is the number of the chunk; without one it stays as it is.
+    keys
+        Key of each chunk.
+
+    Examples
+    --------
+    >>> error = CodecError("too short", codec="zstd").at(1)
+    >>> name_chunk(error, ["c/0", "c/1"])
+    >>> error.key
+    'c/1'
+    """
     if error.position is not None and 0 <= error.position < len(keys):
         error.with_key(keys[error.position])
 
@@ -238,7 +263,7 @@ class ReadJob:
         CodecError
             The same error.
         """
-        _named(self.keys, error)
+        name_chunk(error, self.keys)
         return error
 
 
@@ -295,5 +320,5 @@ class WriteJob:
         CodecError
             The same error.
         """
-        _named(self.keys, error)
+        name_chunk(error, self.keys)
         return error

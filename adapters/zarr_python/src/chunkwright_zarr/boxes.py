@@ -35,7 +35,7 @@ from zarr.core.sync import sync
 from zarr.errors import ChunkNotFoundError
 from zarr.storage import StorePath
 
-from chunkwright.errors import CodecError, SelectionError
+from chunkwright.errors import SelectionError
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_sync, run_off_loop
 from chunkwright_store.native import local_root
 from chunkwright_store.zarr import Kind, classify, is_cpu, sources_of
@@ -43,7 +43,7 @@ from chunkwright_zarr.arrays import AnyArray, async_array_of
 from chunkwright_zarr.config import read_settings
 from chunkwright_zarr.counters import Path, count
 from chunkwright_zarr.crops import Boxes, ChunkPieces, Region, cut, regions, touched
-from chunkwright_zarr.driving import Keys, limits_for, prepared_chain, whole_fraction, whole_nbytes
+from chunkwright_zarr.driving import Keys, limits_for, prepared_chain, read_files, whole_fraction, whole_nbytes
 from chunkwright_zarr.edges import Edges, edges_of
 from chunkwright_zarr.inline import granule
 from chunkwright_zarr.pipeline import CodecPipeline
@@ -203,17 +203,8 @@ class _Native:
 
     def run(self, out: NDArray[Any], limits: Limits, stop: Stop | None = None) -> None:
         """Read them."""
-        assert self.ready.file_io is not None
-        chain, workers = prepared_chain(self.ready), limits.max_workers
-        try:
-            present = self.ready.file_io.read_into(
-                chain, self.root, self.keys, self.pieces.entries, out, max_workers=workers, stop=stop
-            )
-            self.gone = np.flatnonzero(~present)
-        except CodecError as error:
-            if error.position is not None:
-                error.with_key(self.keys[error.position])
-            raise
+        present = read_files(self.ready, self.root, self.keys, self.pieces.entries, out, limits, stop)
+        self.gone = np.flatnonzero(~present)
 
 
 class _Call:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from zarr.core.array_spec import ArraySpec
 from zarr.core.config import config
 
+from chunkwright.entries import Entries
+from chunkwright.errors import CodecError
 from chunkwright.prepared import PreparedChain
-from chunkwright_store import Limits
+from chunkwright_store import Limits, Stop
+from chunkwright_store.jobs import name_chunk
 from chunkwright_store.zarr import Kind, classify, key_of
 from chunkwright_zarr.config import max_workers
 from chunkwright_zarr.ready import Ready
@@ -21,6 +26,7 @@ __all__ = (
     "kind_of_store",
     "limits_for",
     "prepared_chain",
+    "read_files",
     "whole_fraction",
     "whole_nbytes",
 )
@@ -121,6 +127,53 @@ def kind_of_store(groups: Sequence[Group], readies: Iterable[Ready]) -> Kind:
     if any(ready.is_async for ready in readies):
         return "async"
     return classify(row[0] for group in groups for row in group.rows)
+
+
+def read_files(
+    ready: Ready,
+    root: str,
+    keys: Sequence[str],
+    entries: Entries,
+    out: NDArray[Any],
+    limits: Limits,
+    stop: Stop | None,
+) -> NDArray[np.bool_]:
+    """Let the backend read local files by itself.
+
+    Parameters
+    ----------
+    ready
+        The chain of the chunks, whose backend can do so.
+    root
+        The folder of the store.
+    keys
+        Where each chunk is.
+    entries
+        Selections of the chunks, numbered as the keys are.
+    out
+        The array that is read into.
+    limits
+        Of the call.
+    stop
+        Looked at now and then.
+
+    Returns
+    -------
+    NDArray
+        bool, one per key: whether the chunk was there.
+
+    Raises
+    ------
+    CodecError
+        With the key of the chunk.
+    """
+    assert ready.file_io is not None
+    chain, workers = prepared_chain(ready), limits.max_workers
+    try:
+        return ready.file_io.read_into(chain, root, keys, entries, out, max_workers=workers, stop=stop)
+    except CodecError as error:
+        name_chunk(error, keys)
+        raise
 
 
 def limits_for(spec: ArraySpec) -> Limits:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from chunkwright.errors import CodecError
 from chunkwright_store import Boxes
+from chunkwright_store.jobs import name_chunk
 from chunkwright_store.native import local_root
-from chunkwright_store.zarr import Kind, key_of
-from chunkwright_zarr.driving import MAX_PLANNED_ON_LOOP
+from chunkwright_store.zarr import Kind
+from chunkwright_zarr.driving import MAX_PLANNED_ON_LOOP, Keys
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row
 
@@ -74,8 +75,7 @@ class FewBoxes:
         try:
             present = self._files(self.root) if self.root is not None else self._memory()
         except CodecError as error:
-            if error.position is not None:
-                error.with_key(key_of(self.rows[error.position][0]))
+            name_chunk(error, Keys([row[0] for row in self.rows]))
             raise
         self.ready.pace.record(self.boxes.nbytes, time.perf_counter() - started)
         return present

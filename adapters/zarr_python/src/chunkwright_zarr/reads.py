@@ -23,8 +23,9 @@ from chunkwright.errors import CodecError
 from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
+from chunkwright_store.jobs import name_chunk
 from chunkwright_store.native import local_root, open_files
-from chunkwright_store.zarr import Kind, key_of, source_of, sources_of
+from chunkwright_store.zarr import Kind, source_of, sources_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
@@ -32,6 +33,7 @@ from chunkwright_zarr.driving import (
     kind_of_store,
     limits_for,
     prepared_chain,
+    read_files,
     whole_fraction,
     whole_nbytes,
 )
@@ -159,6 +161,12 @@ class _Read:
         """Whether this is soon over; looked into for a few chunks only."""
         return self.is_few and is_brief(self._readies[0], self.work)
 
+    @cached_property
+    def root(self) -> str | None:
+        """The folder of a local store; None for other stores, and for several."""
+        getters = (row[0] for group in self._groups for row in group.rows)
+        return local_root(getters) if self._kind == "local" else None
+
     @property
     def is_native(self) -> bool:
         """Whether the backend reads the files by itself."""
@@ -179,9 +187,8 @@ class _Read:
         return statuses
 
     def _at_once(self, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
-        root = local_root(row[0] for group in self._groups for row in group.rows) if self.is_native else None
-        if root is not None:
-            return self._natively(root, out, stop)
+        if self.is_native and self.root is not None:
+            return self._natively(self.root, out, stop)
         chain, rows = self._chains[0], self._groups[0].rows
         if not self._needs_no_plan(chain, rows):
             read_sync(self.jobs(), out, self._limits, stop=stop)
@@ -198,9 +205,8 @@ class _Read:
         getters = [row[0] for row in rows]
         try:
             if self._kind == "local":
-                root = local_root(getters)
-                assert root is not None
-                with closing(open_files(root, [getter.path for getter in getters])) as files:
+                assert self.root is not None
+                with closing(open_files(self.root, [getter.path for getter in getters])) as files:
                     stored = files.rows()
                     chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
             else:
@@ -208,8 +214,7 @@ class _Read:
                 stored = Buffers.of([data for source in sources for data in source.get_ranges((None,))])
                 chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
         except CodecError as error:
-            if error.position is not None:
-                error.with_key(key_of(rows[error.position][0]))
+            name_chunk(error, Keys(getters))
             raise
         present: list[bool] = np.logical_not(stored.missing).tolist()
         return present
@@ -218,29 +223,13 @@ class _Read:
         """Let the backend read files by itself."""
         present = []
         for group, ready, entries in zip(self._groups, self._readies, self.select(), strict=True):
-            assert ready.file_io is not None
             keys = [row[0].path for row in group.rows]
-            try:
-                present.append(
-                    ready.file_io.read_into(
-                        prepared_chain(ready),
-                        root,
-                        keys,
-                        entries,
-                        out,
-                        max_workers=self._limits.max_workers,
-                        stop=stop,
-                    )
-                )
-            except CodecError as error:
-                if error.position is not None:
-                    error.with_key(keys[error.position])
-                raise
+            present.append(read_files(ready, root, keys, entries, out, self._limits, stop))
         return self._results(present)
 
     def _needs_no_plan(self, chain: PreparedChain, rows: Sequence[Row]) -> bool:
         """Whether there is so little to read that a plan would only cost time."""
-        if self._kind == "local" and local_root(row[0] for row in rows) is None:
+        if self._kind == "local" and self.root is None:
             return False
         if self._kind == "local" and chain.is_partial:
             return self.work is not None and self.work[1] <= UNPLANNED_NBYTES
