@@ -22,7 +22,7 @@ use crate::buffers::{Array, Bytes, Column};
 use crate::errors::{Fault, Kind, Outcome};
 use crate::program::{Columns, Program, PyEntries, encoded};
 use crate::read::Reading;
-use crate::read_stored::{Rows, Storage};
+use crate::read_stored::{Parts, Rows, Storage};
 use crate::shards::Shards;
 use crate::worker::Memory;
 
@@ -194,6 +194,19 @@ impl Files {
         Ok(sizes.into_iter().map(|size| size.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())
     }
 
+    fn held(&self, number: usize) -> Outcome<&Held> {
+        self.held.get(number).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))
+    }
+
+    /// Say how large a file is, which is opened unless it is held open.
+    fn opened(&self, number: usize, kept: Option<Arc<File>>) -> Outcome<Option<(Arc<File>, usize)>> {
+        let Some(file) = kept else {
+            return Ok(self.find(number)?.map(|(file, size)| (Arc::new(file), size)));
+        };
+        let size = size_of(&file).map_err(|error| Fault::system(&error, &self.path(number)))?;
+        Ok(Some((file, size)))
+    }
+
     /// Open a file, and say how large it is.
     fn find(&self, number: usize) -> Outcome<Option<(File, usize)>> {
         let path = self.path(number);
@@ -235,7 +248,7 @@ impl Storage for Files {
     }
 
     fn hold(&self, source: usize) -> Outcome<Option<usize>> {
-        let held = self.held.get(source).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))?;
+        let held = self.held(source)?;
         if let Some(file) = held.lock().clone() {
             return size_of(&file).map(Some).map_err(|error| Fault::system(&error, &self.path(source)));
         }
@@ -246,34 +259,58 @@ impl Storage for Files {
     }
 
     fn read(&self, source: usize, offset: usize, length: Option<usize>, into: &mut Memory) -> Outcome<Option<usize>> {
-        let held = self.held.get(source).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))?;
-        let kept = held.lock().clone();
+        let kept = self.held(source)?.lock().clone();
         let system = |error: io::Error| Fault::system(&error, &self.path(source));
-        let read = match (kept, length) {
-            (Some(file), Some(length)) => read_at(&file, offset, into.room(length)?).map_err(system)?,
-            (kept, length) => {
-                let (file, size) = match kept {
-                    Some(file) => {
-                        let size = size_of(&file).map_err(system)?;
-                        (file, size)
-                    }
-                    None => match self.find(source)? {
-                        Some((file, size)) => (Arc::new(file), size),
-                        None => return Ok(None),
-                    },
-                };
-                let there = size.saturating_sub(offset);
-                let wanted = length.map_or(there, |length| length.min(there));
-                read_at(&file, offset, into.room(wanted)?).map_err(system)?
-            }
+        let read = if let (Some(file), Some(length)) = (&kept, length) {
+            read_at(file, offset, into.room(length)?).map_err(system)?
+        } else {
+            let Some((file, size)) = self.opened(source, kept)? else {
+                return Ok(None);
+            };
+            let there = size.saturating_sub(offset);
+            let wanted = length.map_or(there, |length| length.min(there));
+            read_at(&file, offset, into.room(wanted)?).map_err(system)?
         };
         match length {
-            Some(length) if read < length => {
-                Err(Fault::length("the file is shorter than when it was looked at", length, read))
-            }
+            Some(length) if read < length => Err(shorter(length, read)),
             _ => Ok(Some(read)),
         }
     }
+
+    fn read_parts(&self, parts: &Parts<'_>, into: &mut Memory) -> Outcome<bool> {
+        let kept = self.held(parts.source)?.lock().clone();
+        let file = match (kept, parts.whole) {
+            (Some(file), None) => file,
+            (kept, whole) => {
+                let Some((file, size)) = self.opened(parts.source, kept)? else {
+                    return Ok(false);
+                };
+                let there = size.saturating_sub(parts.offset);
+                if let Some(whole) = whole.filter(|whole| *whole != there) {
+                    return Err(Fault::length("wrong length", whole, there).by("bytes"));
+                }
+                file
+            }
+        };
+        let Some((first, last)) = parts.ranges.first().zip(parts.ranges.last()) else {
+            return Ok(true);
+        };
+        let room = into.room(last.end - first.start)?;
+        for range in parts.ranges {
+            let part = &mut room[range.start - first.start..range.end - first.start];
+            let read = read_at(&file, parts.offset + range.start, part)
+                .map_err(|error| Fault::system(&error, &self.path(parts.source)))?;
+            if read < range.len() {
+                return Err(shorter(range.len(), read));
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[allow(clippy::unnecessary_box_returns, reason = "faults are handed on in boxes")]
+fn shorter(expected: usize, found: usize) -> Box<Fault> {
+    Fault::length("the file is shorter than when it was looked at", expected, found)
 }
 
 impl Held {

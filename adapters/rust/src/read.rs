@@ -86,41 +86,46 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The bytes of a chunk that its selections want, from the first to the last.
+    /// The bytes of a chunk among which its selections are, in order: runs that are more than `gap` bytes apart.
     ///
     /// # Errors
     /// When a selection is out of bounds.
-    pub fn span(&self, rows: Range<usize>, worker: &mut Worker) -> Outcome<Range<usize>> {
-        let mut wanted: Option<Range<isize>> = None;
+    pub fn runs(&self, rows: Range<usize>, gap: usize, place: &mut Place) -> Outcome<Vec<Range<usize>>> {
+        let mut found = Vec::new();
         for row in rows {
-            let place = &mut worker.place;
             self.selections.find(row, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
-            if place.is_empty {
-                continue;
+            if !place.is_empty {
+                place.runs(self.element.size, gap, &mut found);
             }
-            let span = place.span(self.element.size);
-            wanted = Some(wanted.map_or(span.clone(), |all| all.start.min(span.start)..all.end.max(span.end)));
         }
-        let wanted = wanted.unwrap_or(0..0);
+        found.sort_unstable_by_key(|run| run.start);
         let number = |offset: isize| usize::try_from(offset).unwrap_or(0).min(self.chunk.nbytes);
-        Ok(number(wanted.start)..number(wanted.end))
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for run in found.into_iter().map(|run| number(run.start)..number(run.end)) {
+            match runs.last_mut() {
+                Some(last) if run.start <= last.end.saturating_add(gap) => last.end = last.end.max(run.end),
+                _ => runs.push(run),
+            }
+        }
+        Ok(runs)
     }
 
-    /// Put elements of a chunk that nothing was done to where its selections go; `data` are those within `span`.
+    /// Put elements of a chunk that nothing was done to where its selections go; `data` are those from `first` on, as far
+    /// as selections want them.
     ///
     /// # Errors
     /// When a selection is out of bounds.
-    pub fn put_part(&self, data: &[u8], span: &Range<usize>, rows: Range<usize>, worker: &mut Worker) -> Outcome<()> {
+    pub fn put_part(&self, data: &[u8], first: usize, rows: Range<usize>, worker: &mut Worker) -> Outcome<()> {
         for row in rows {
             let place = &mut worker.place;
             self.selections.find(row, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
             let wanted = place.span(self.element.size);
-            let inside = usize::try_from(wanted.start).is_ok_and(|start| start >= span.start)
-                && usize::try_from(wanted.end).is_ok_and(|end| end <= span.start + data.len());
+            let inside = usize::try_from(wanted.start).is_ok_and(|start| start >= first)
+                && usize::try_from(wanted.end).is_ok_and(|end| end <= first + data.len());
             if !inside && !place.is_empty {
                 return Err(Fault::corrupt("a part of a chunk is too short"));
             }
-            let begin = place.chunk - span.start.cast_signed();
+            let begin = place.chunk - first.cast_signed();
             // SAFETY: `find` checked that the elements of the place are within the array; those of the chunk are within the
             // data, as was just seen, unless there are none.
             unsafe {
