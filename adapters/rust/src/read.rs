@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::batch::{Inputs, each};
 use crate::buffers::Array;
-use crate::chain::{Decoded, decode};
+use crate::chain::{Decoded, Stage, decode};
 use crate::copy::{Element, copy};
 use crate::entries::{Entries, Layout, Selections};
 use crate::errors::{Fault, Outcome};
@@ -69,7 +69,12 @@ impl Reading<'_> {
         let target = straight.then(|| unsafe {
             std::slice::from_raw_parts_mut(self.out.pointer().offset(place.out), self.chunk.nbytes)
         });
-        let decoded = decode(&self.chunk.stages, input, worker, target)?;
+        let decoded = if target.is_none() && self.blocks(input, rows.clone(), place, worker)? {
+            self.selections.find(first, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
+            Decoded::Front(0..self.chunk.nbytes)
+        } else {
+            decode(&self.chunk.stages, input, worker, target)?
+        };
         let Some(data) = self.chunk.array(&decoded, worker)? else {
             return Ok(());
         };
@@ -84,6 +89,30 @@ impl Reading<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Decode only the blocks that have what is wanted, to where they are in the chunk; whether that was done.
+    fn blocks(&self, input: &[u8], rows: Range<usize>, place: &mut Place, worker: &mut Worker) -> Outcome<bool> {
+        let (nbytes, most) = (self.chunk.nbytes, self.chunk.nbytes / 4 * 3);
+        let [Stage { kernel, exact: Some(exact), name, .. }] = self.chunk.stages.as_slice() else {
+            return Ok(false);
+        };
+        let Some(size) = kernel.blocksize(input).filter(|size| *size < most && *exact == nbytes) else {
+            return Ok(false);
+        };
+        // Runs that are less than a block apart may have a block in common, and others have none.
+        let runs = self.runs(rows, size - 1, place)?;
+        let blocks = runs.iter().map(|run| run.end.div_ceil(size) - run.start / size).sum::<usize>();
+        if blocks.saturating_mul(size) > most {
+            return Ok(false);
+        }
+        let out = worker.front.room(nbytes)?;
+        for run in &runs {
+            if !kernel.decode_part(input, run, out).map_err(|fault| fault.by(name))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The bytes of a chunk among which its selections are, in order: runs that are more than `gap` bytes apart.
