@@ -60,6 +60,8 @@ class Buffers:
         int64, shape ``(n,)``: first byte of each row within its owner, or -1 for a missing chunk.
     length
         int64, shape ``(n,)``: bytes of each row.
+    is_scratch
+        Whether nobody else needs the bytes: whoever is given them may change those that can be changed.
 
     Examples
     --------
@@ -72,15 +74,18 @@ class Buffers:
     source: NDArray[np.int64]
     offset: NDArray[np.int64]
     length: NDArray[np.int64]
+    is_scratch: bool = False
 
     @classmethod
-    def of(cls, items: Sequence[Buffer | None]) -> Self:
+    def of(cls, items: Sequence[Buffer | None], *, is_scratch: bool = False) -> Self:
         """Make one row per item, each its own owner.
 
         Parameters
         ----------
         items
             Bytes-like objects; None for a missing chunk.
+        is_scratch
+            Whether nobody else needs them.
 
         Returns
         -------
@@ -91,7 +96,7 @@ class Buffers:
         length = np.fromiter((memoryview(owner).nbytes for owner in owners), np.int64, len(owners))
         missing = np.fromiter((item is None for item in items), bool, len(owners))
         offset = np.where(missing, MISSING, 0).astype(np.int64)
-        return cls(owners, np.arange(len(owners), dtype=np.int64), offset, length)
+        return cls(owners, np.arange(len(owners), dtype=np.int64), offset, length, is_scratch)
 
     @classmethod
     def within(cls, owner: Buffer, offset: NDArray[np.int64], length: NDArray[np.int64]) -> Self:
@@ -146,6 +151,11 @@ class Buffers:
     def nbytes(self) -> int:
         """Bytes of all rows together."""
         return int(self.length[~self.missing].sum())
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the bytes are still in storage."""
+        return not isinstance(self.owners, tuple)
 
     @property
     def _in_memory(self) -> tuple[Buffer, ...]:

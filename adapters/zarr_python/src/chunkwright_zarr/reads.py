@@ -20,11 +20,12 @@ from zarr.abc.codec import GetResult
 from chunkwright.buffers import Buffers
 from chunkwright.entries import Entries
 from chunkwright.errors import CodecError
+from chunkwright.ports import Run
 from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
 from chunkwright_store.jobs import name_chunk
-from chunkwright_store.native import local_root, open_files
+from chunkwright_store.native import local_root, open_files, whole_files
 from chunkwright_store.zarr import Kind, source_of, sources_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
@@ -50,6 +51,10 @@ plan take some 200 bytes per inner chunk, which is much beside small ones."""
 
 UNPLANNED_NBYTES = 8 << 20
 """Up to so many decoded bytes, a few chunks, or parts of shards in local files, are read and decoded without a plan."""
+
+PLAIN_NBYTES = 64 << 10
+"""Local files of so many decoded bytes are read by the threads that decode them. Smaller ones are read one after the
+other, beside the decoding, which wants fewer turns of the interpreter."""
 
 
 async def drive_read(
@@ -102,7 +107,7 @@ async def drive_read(
     elif on_private_loop() and read.is_brief:
         count("read", "inline")
         return read.at_once(out)
-    elif read.is_few or read.is_native or read.is_held:
+    elif read.is_few or read.is_native or read.is_held or read.is_plain:
         count("read", "sync")
         stop = Stop()
         return await run_off_loop(partial(read.at_once, out, stop), on_cancel=stop.set)
@@ -178,6 +183,14 @@ class _Read:
         shard = self._chains[0].shard
         return self._kind == "memory" and len(self._groups) == 1 and shard is not None and shard.reader is not None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether these are local files, each a chunk, which one backend decodes as it reads them."""
+        chain = self._chains[0]
+        is_run = chain.shard is None and len(chain.runs) == 1 and isinstance(chain.runs[0], Run)
+        is_local = self._kind == "local" and len(self._groups) == 1
+        return is_run and is_local and whole_nbytes(chain) >= PLAIN_NBYTES and self.root is not None
+
     def at_once(self, out: NDArray[Any], stop: Stop | None = None) -> tuple[GetResult, ...]:
         """Read a few chunks, or files that need no plan, on this thread."""
         started = time.perf_counter()
@@ -204,6 +217,11 @@ class _Read:
         """Decode chunks that are at hand; say which there were."""
         getters = [row[0] for row in rows]
         try:
+            if self._kind == "local" and not chain.is_partial:
+                assert self.root is not None
+                files = whole_files(self.root, [getter.path for getter in getters])
+                chain.decode_many_into(files.rows(), entries, out, max_workers=self._limits.max_workers)
+                return files.present
             if self._kind == "local":
                 assert self.root is not None
                 with closing(open_files(self.root, [getter.path for getter in getters])) as files:
@@ -233,7 +251,7 @@ class _Read:
             return False
         if self._kind == "local" and chain.is_partial:
             return self.work is not None and self.work[1] <= UNPLANNED_NBYTES
-        if self.is_held:
+        if self.is_held or self.is_plain:
             return True
         is_whole = self._kind == "memory" or not chain.is_partial
         return is_whole and len(rows) * whole_nbytes(chain) <= UNPLANNED_NBYTES
