@@ -86,7 +86,7 @@ class Reader(_Batch):
             super().work(first, last)
             return
         for begin, end in self._loads(first, last):
-            self._views[begin:end] = self._buffers.take(np.arange(begin, end)).views()
+            self._views[begin:end] = self._buffers.load(begin, end)
             super().work(begin, end)
             # Memory for the next ones.
             self._views[begin:end] = [None] * (end - begin)

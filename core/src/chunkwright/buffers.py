@@ -174,6 +174,24 @@ class Buffers:
             return self
         return Buffers.of(self.owners.load(self.source, self.offset, self.length))
 
+    def load(self, first: int, last: int) -> list[memoryview | None]:
+        """Read some rows whose owners are in storage.
+
+        Parameters
+        ----------
+        first, last
+            The first row and the one after the last.
+
+        Returns
+        -------
+        list of memoryview or None
+            Bytes of each row (format ``B``), None for missing ones.
+        """
+        assert not isinstance(self.owners, tuple)
+        rows = slice(first, last)
+        loaded = self.owners.load(self.source[rows], self.offset[rows], self.length[rows])
+        return [None if item is None else memoryview(item).cast("B") for item in loaded]
+
     def take(self, rows: NDArray[np.int64]) -> Buffers:
         """Select rows; owners are kept.
 
@@ -203,7 +221,7 @@ class Buffers:
             Its bytes (format ``B``), or None when the chunk is missing.
         """
         if not isinstance(self.owners, tuple):
-            return self.take(np.array([row])).loaded().view(0)
+            return self.load(row, row + 1)[0]
         offset = int(self.offset[row])
         if offset < 0:
             return None
@@ -219,7 +237,7 @@ class Buffers:
             One per row, in order.
         """
         if not isinstance(self.owners, tuple):
-            yield from self.loaded().views()
+            yield from self.load(0, len(self))
             return
         owners = [memoryview(owner).cast("B") for owner in self.owners]
         columns = zip(self.source.tolist(), self.offset.tolist(), self.length.tolist(), strict=True)

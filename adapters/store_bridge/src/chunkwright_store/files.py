@@ -113,17 +113,11 @@ class FileSource:
             return True
         if self._missing:
             return False
-        try:
-            file = os.open(self._path, OLD)
-        except MISSING:
+        opened = _opened(self._path)
+        if opened is None:
             self._missing = True
             return False
-        status = os.fstat(file)
-        if stat.S_ISDIR(status.st_mode):
-            os.close(file)
-            self._missing = True
-            return False
-        self._file, self._size = file, status.st_size
+        self._file, self._size = opened
         return True
 
     def _read(self, wanted: ByteRange) -> Buffer:
@@ -133,10 +127,28 @@ class FileSource:
             start, stop = max(0, self._size - wanted.length), self._size
         else:
             start, stop = wanted[0], min(wanted[1], self._size)
-        if start >= stop:
-            return b""
-        read = _read_memory if stop - start >= SMALLEST and hasattr(os, "preadv") else _read_bytes
-        return read(self._file, stop - start, start)
+        return _read(self._file, stop - start, start)
+
+
+def _opened(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Descriptor and size of a file; None when there is none."""
+    try:
+        file = os.open(path, OLD)
+    except MISSING:
+        return None
+    status = os.fstat(file)
+    if stat.S_ISDIR(status.st_mode):
+        os.close(file)
+        return None
+    return file, status.st_size
+
+
+def _read(file: int, length: int, start: int) -> Buffer:
+    """Read as many bytes as there are."""
+    if length <= 0:
+        return b""
+    read = _read_memory if length >= SMALLEST and hasattr(os, "preadv") else _read_bytes
+    return read(file, length, start)
 
 
 def _read_bytes(file: int, length: int, start: int) -> bytes:
@@ -152,8 +164,8 @@ def _read_bytes(file: int, length: int, start: int) -> bytes:
 def _read_memory(file: int, length: int, start: int) -> memoryview:
     """Read into memory that was used before."""
     data = memoryview(MEMORY.take(length))
-    done = 0
-    while done < length and (more := os.preadv(file, [data[done:]], start + done)):
+    done = os.preadv(file, [data], start)
+    while 0 < done < length and (more := os.preadv(file, [data[done:]], start + done)):
         done += more
     return data[:done]
 
@@ -292,13 +304,15 @@ class WholeFiles:
         return [self._load(number) for number in source.tolist()]
 
     def _load(self, number: int) -> Buffer | None:
-        source = FileSource(self._paths[number])
+        opened = _opened(self._paths[number])
+        if opened is None:
+            self.present[number] = False
+            return None
+        file, size = opened
         try:
-            [data] = source.get_ranges((None,))
+            return _read(file, size, 0)
         finally:
-            source.close()
-        self.present[number] = data is not None
-        return data
+            os.close(file)
 
 
 class FileSink:
