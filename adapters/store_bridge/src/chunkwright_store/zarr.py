@@ -48,9 +48,7 @@ __all__ = (
     "is_cpu",
     "key_of",
     "lock_keys",
-    "sink_of",
     "sinks_of",
-    "source_of",
     "sources_of",
     "store_identity",
 )
@@ -190,28 +188,6 @@ def sources_of(getters: Iterable[ByteGetter], kind: Kind, prototype: BufferProto
     return list(_async_sources(getters, prototype, limits))
 
 
-def source_of(getter: ByteGetter, kind: Kind, prototype: BufferPrototype, limits: Limits) -> Any:
-    """Make the source of one chunk.
-
-    Parameters
-    ----------
-    getter
-        A byte getter.
-    kind
-        What ``classify`` said of all getters of the call.
-    prototype
-        Buffers to ask the store for.
-    limits
-        Given to stores that merge ranges themselves.
-
-    Returns
-    -------
-    SyncByteSource or AsyncByteSource
-        Asynchronous for ``async``.
-    """
-    return sources_of([getter], kind, prototype, limits)[0]
-
-
 def _async_sources(getters: Iterable[ByteGetter], prototype: BufferPrototype, limits: Limits) -> Iterator[Any]:
     store: Store | None = None
     merges = False
@@ -223,34 +199,6 @@ def _async_sources(getters: Iterable[ByteGetter], prototype: BufferPrototype, li
             store = getter.store
             merges = _merges_ranges(store)
         yield _StoreSource(getter, prototype, limits) if merges else _AsyncGetterSource(getter, prototype)
-
-
-def sink_of(setter: ByteSetter, kind: Kind, prototype: BufferPrototype) -> Any:
-    """Make the sink of a chunk.
-
-    Parameters
-    ----------
-    setter
-        A byte setter.
-    kind
-        What ``classify`` said of all setters of the call.
-    prototype
-        Whose buffers the store is given.
-
-    Returns
-    -------
-    SyncByteSink or AsyncByteSink
-        Asynchronous for ``async``.
-
-    Examples
-    --------
-    >>> from zarr.core.buffer import default_buffer_prototype
-    >>> store = MemoryStore()
-    >>> sink_of(StorePath(store, "c/0"), "memory", default_buffer_prototype()).set(b"abc")
-    >>> store.get_sync("c/0").to_bytes()
-    b'abc'
-    """
-    return sinks_of([setter], kind, prototype)[0]
 
 
 def sinks_of(setters: Iterable[ByteSetter], kind: Kind, prototype: BufferPrototype) -> list[Any]:

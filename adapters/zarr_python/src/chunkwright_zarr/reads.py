@@ -26,7 +26,7 @@ from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
 from chunkwright_store.jobs import name_chunk
 from chunkwright_store.native import local_root, open_files, whole_files
-from chunkwright_store.zarr import Kind, source_of, sources_of
+from chunkwright_store.zarr import Kind, sources_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
@@ -185,11 +185,14 @@ class _Read:
 
     @property
     def is_plain(self) -> bool:
-        """Whether these are local files, each a chunk, which one backend decodes as it reads them."""
+        """Whether each chunk is an object in memory or a file, and one backend does all that is done to it."""
         chain = self._chains[0]
         is_run = chain.shard is None and len(chain.runs) == 1 and isinstance(chain.runs[0], Run)
-        is_local = self._kind == "local" and len(self._groups) == 1
-        return is_run and is_local and whole_nbytes(chain) >= PLAIN_NBYTES and self.root is not None
+        if not is_run or len(self._groups) > 1:
+            return False
+        if self._kind == "local":
+            return whole_nbytes(chain) >= PLAIN_NBYTES and self.root is not None
+        return self._kind == "memory"
 
     def at_once(self, out: NDArray[Any], stop: Stop | None = None) -> tuple[GetResult, ...]:
         """Read a few chunks, or files that need no plan, on this thread."""
@@ -275,7 +278,7 @@ class _Read:
 
     def _job(self, group: Group, chain: PreparedChain, plan: ReadPlan, rows: Sequence[Row]) -> ReadJob:
         getters, prototype = [row[0] for row in rows], group.spec.prototype
-        sources = [source_of(getter, self._kind, prototype, self._limits) for getter in getters]
+        sources = sources_of(getters, self._kind, prototype, self._limits)
         return ReadJob(plan=plan, sources=sources, keys=Keys(getters), whole_nbytes=whole_nbytes(chain))
 
     def statuses(self) -> tuple[GetResult, ...]:
