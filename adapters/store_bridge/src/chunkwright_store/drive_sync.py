@@ -186,7 +186,7 @@ class _Fetcher:
         self._job = job
         self._limits = limits
         first = job.sources[0] if len(job.sources) else None
-        self._in_memory = hasattr(first, "whole")
+        self.in_memory = hasattr(first, "whole")
         self._closes = hasattr(first, "close")
         self._max_gap = min(limits.max_gap, getattr(first, "max_gap", limits.max_gap))
         self._is_scratch = getattr(first, "is_scratch", False)
@@ -197,13 +197,13 @@ class _Fetcher:
 
     def window(self, most: int | None = None) -> NDArray[Any]:
         """The needs to fetch next, none when there are none; ``most`` bytes, about."""
-        max_bytes = most or (1 << 62 if self._in_memory else self._limits.batch_bytes)
+        max_bytes = most or (1 << 62 if self.in_memory else self._limits.batch_bytes)
         needs, _ = self._schedule.next(max_bytes, MAX_OPEN if self._closes else None)
         return needs
 
     def overlaps(self, needs: NDArray[Any]) -> bool:
         """Whether a window is worth a second thread."""
-        if self._in_memory or not len(needs):
+        if self.in_memory or not len(needs):
             return False
         return int(self._schedule.nbytes(needs).sum()) * self._seconds_per_byte >= OVERLAP_SECONDS
 
@@ -212,7 +212,7 @@ class _Fetcher:
         if self._batch is not None:
             # The plan of a write asks for nothing but whole chunks.
             return needs["id"], self._batch.load(needs["chunk"].tolist())
-        if self._in_memory:
+        if self.in_memory:
             return from_memory(needs, self._job.sources)
         fetches = coalesce(needs, max_gap=self._max_gap, max_size=self._limits.max_size)
         started = time.perf_counter()
@@ -284,8 +284,11 @@ class _Writer:
         self._limits = limits
         self._stop = stop
         self._fetcher = _Fetcher(job, limits)
-        self._threads = min(limits.threads, len(job.sinks)) if job.side_by_side and job.batch is None else 1
+        # Two chunks for each, at least, or one thread would often wait for another.
+        self._threads = min(limits.threads, len(job.sinks) // 2) if job.side_by_side and job.batch is None else 1
         self._planning = threading.Lock()
+        # Where storing takes no time it need not overlap with encoding, and larger batches wake threads less often.
+        self._batch_bytes = limits.batch_bytes * (2 if self._fetcher.in_memory else 1)
 
     def run(self) -> None:
         try:
@@ -323,12 +326,12 @@ class _Writer:
                 self._encode(helper)
 
     def _encode(self, helper: Helper) -> None:
-        work = self._plan.take(self._limits.batch_bytes)
+        work = self._plan.take(self._batch_bytes)
         while work is not None and not self._stop:
             chunks = work.run(self._value, max_workers=self._limits.max_workers)
-            work = self._plan.take(self._limits.batch_bytes)
+            work = self._plan.take(self._batch_bytes)
             helper.wait()
-            if work is None:
+            if work is None or self._fetcher.in_memory:
                 self._store(chunks)
             else:
                 helper.start(partial(self._store, chunks))
