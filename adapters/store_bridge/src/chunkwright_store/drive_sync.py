@@ -44,7 +44,7 @@ OVERLAP_SECONDS = 0.004
 MAX_OPEN = 128
 """Chunks that may be open at a time where a source holds a file descriptor."""
 
-TURN_BYTES = 512 << 10
+TURN_BYTES = 1024 << 10
 """What a thread encodes in one turn, about."""
 
 type Answer = tuple[NDArray[np.int64], Buffers | Sequence[Buffer | None]]
@@ -214,13 +214,19 @@ class _Fetcher:
             return needs["id"], self._batch.load(needs["chunk"].tolist())
         if self.in_memory:
             return from_memory(needs, self._job.sources)
-        fetches = coalesce(needs, max_gap=self._max_gap, max_size=self._limits.max_size)
         started = time.perf_counter()
-        fetched = [self._get(*row) for row in fetches.requests()]
+        answer = self._requested(needs)
         nbytes = int(self._schedule.nbytes(needs).sum())
         self._seconds_per_byte = (time.perf_counter() - started) / max(nbytes, 1)
-        ids, rows = answers(fetches, range(len(fetches)), fetched)
-        return ids, rows if isinstance(rows, Buffers) else Buffers.of(rows, is_scratch=self._is_scratch)
+        return answer
+
+    def _requested(self, needs: NDArray[Any]) -> Answer:
+        if (needs["kind"] == WHOLE).all():
+            # Nothing to merge.
+            whole = [self._get(chunk, WHOLE, 0, 0) for chunk in needs["chunk"].tolist()]
+            return needs["id"], Buffers.of(whole, is_scratch=self._is_scratch)
+        fetches = coalesce(needs, max_gap=self._max_gap, max_size=self._limits.max_size)
+        return answers(fetches, range(len(fetches)), [self._get(*row) for row in fetches.requests()])
 
     def _get(self, chunk: int, kind: int, start: int, stop: int) -> Buffer | None:
         source = self._job.sources[chunk]
