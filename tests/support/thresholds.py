@@ -1,7 +1,7 @@
 """Below some sizes work is done in a plainer way. Tests are small, so they would never see the other ways.
 
-The fixture :func:`thresholds` runs a test twice: with the sizes as they are, and with sizes (nearly all of them as small
-as can be) with which every batch is planned, fetched in parts, overlapped and shared out among threads.
+The fixture :func:`thresholds` runs a test twice: with the sizes as they are, and with sizes (nearly all of them as
+small as can be) with which every batch is planned, fetched in parts, overlapped and shared out among threads.
 """
 
 from __future__ import annotations

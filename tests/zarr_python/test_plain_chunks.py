@@ -74,9 +74,7 @@ def test_everything_is_as_numpy_has_it(backend: str, layout: dict[str, Any], rea
     assert_same(read(array), read(VALUES))
 
 
-def test_files_are_read_a_few_at_a_time_and_by_several_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_read_a_few_at_a_time_and_by_several_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meeting, loads = threading.Barrier(2, timeout=20), list[int]()
     load = WholeFiles.load
 

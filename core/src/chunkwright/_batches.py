@@ -77,7 +77,7 @@ class Reader(_Batch):
         super().__init__(entries, len(buffers))
         self._program = program
         self._buffers = buffers
-        self._views = [None] * len(buffers) if buffers.is_stored else list(buffers.views())
+        self._views: list[memoryview | None] = [None] * len(buffers) if buffers.is_stored else list(buffers.views())
         self._out = out
         self._straight = self._decoded_straight()
 

@@ -1,8 +1,8 @@
 """The port for backends that write over encoded chunks without arrays in between.
 
 A chunk that is partly written is decoded, changed and encoded again. The core does that with ``decode_arrays`` and
-``encode_from`` of any backend. One that can do it chunk by chunk, in memory that is used again or becomes the new chunk,
-has a method ``rewrite_from``, with the same result: the same bytes, the same errors.
+``encode_from`` of any backend. One that can do it chunk by chunk, in memory that is used again or becomes the new
+chunk, has a method ``rewrite_from``, with the same result: the same bytes, the same errors.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Rewrites(Protocol):
         Returns
         -------
         list of Buffer or None
-            One per row of ``existing``; None for a chunk that equals the fill value and need not be kept. None in place of
-            the list leaves it to the core.
+            One per row of ``existing``; None for a chunk that equals the fill value and need not be kept. None in
+            place of the list leaves it to the core.
 
         Raises
         ------

@@ -269,9 +269,7 @@ class FixedRun(_ArrayRun):
     ) -> list[Buffer | None]:
         """Gather and encode chunks over old ones; see :class:`~chunkwright.rewriting.Rewrites`."""
         array, unit = self.source(source)
-        return self.program.rewrite_from(
-            array, columns_of(entries), rows_of(existing), unit, keep_empty, max_workers
-        )
+        return self.program.rewrite_from(array, columns_of(entries), rows_of(existing), unit, keep_empty, max_workers)
 
     def encode_arrays(self, items: Sequence[NDArray[Any] | None], max_workers: int | None) -> list[Any | None]:
         """Encode whole chunks; see :class:`~chunkwright.ports.Backend`."""

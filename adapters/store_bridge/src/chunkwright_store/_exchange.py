@@ -1,8 +1,8 @@
 """Put a new file in the place of an old one, at once.
 
-A rename does that on every system. But file systems take a rename over a file for the end of a transaction: ext4 writes
-the new bytes to the device first, which takes far longer than to write them to the page cache. So where the system can
-exchange the names of two files, this is done, and the old file is removed under its new name. Readers see no difference.
+A rename does that on every system. But file systems take a rename over a file for the end of a transaction: ext4 sends
+the new bytes to the device first, which takes longer than to write them to the page cache. So where the system can
+exchange the names of two files, this is done, and the old file is then removed. Readers see no difference.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _find_rename() -> Callable[[int, bytes, int, bytes, int], int] | None:
     except (OSError, AttributeError, TypeError):
         return None
     found.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 _RENAME = _find_rename()

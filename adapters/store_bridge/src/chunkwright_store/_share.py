@@ -70,7 +70,7 @@ class _Turns:
             self._at_work += 1
         error: BaseException | None = None
         try:
-            while not self._over and self._turn():
+            while self._turn() and not self._over:
                 pass
         except BaseException as caught:  # the caller raises it
             error = caught

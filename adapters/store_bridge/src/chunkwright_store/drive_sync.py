@@ -9,7 +9,8 @@ holds.
 A write holds the locks of all its chunks from before their bytes are read until the last is stored. It
 reads what incomplete chunks hold, encodes a sub-batch, and stores it while the next is encoded. Where threads may share
 the work, each takes turns of its own instead: read, encode and store a few chunks, so few that their bytes stay in the
-caches of its processor. When encoding fails, nothing of that sub-batch is stored; chunks that were stored before are whole.
+caches of its processor. When encoding fails, nothing of that sub-batch is stored; chunks that were stored before are
+whole.
 
 ``stop`` may be set from another thread; a driver looks at it between sub-batches and returns early, with
 ``out`` or the store half done, as a cancelled call leaves it.
@@ -31,7 +32,7 @@ from chunkwright.buffers import Buffers
 from chunkwright.errors import CodecError
 from chunkwright.needs import WHOLE, coalesce
 from chunkwright_store._helper import Helper
-from chunkwright_store._schedule import Schedule, answers, from_memory, range_of
+from chunkwright_store._schedule import NOTHING, Schedule, answers, from_memory, range_of
 from chunkwright_store._share import take_turns
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS
@@ -310,7 +311,7 @@ class _Writer:
         fetcher = self._fetcher
         with self._planning:
             work = self._plan.take(TURN_BYTES)
-            needs = fetcher.window(TURN_BYTES) if work is None else ()
+            needs = fetcher.window(TURN_BYTES) if work is None else NOTHING
         if len(needs):
             answer = fetcher.fetch(needs)
             with self._planning:

@@ -5,8 +5,8 @@ a shard come from one file even when a writer replaces it in between. A range is
 file, whatever a damaged index claims. A path that leads nowhere, a directory, or a file where a directory
 should be is a missing chunk, as in zarr.
 
-Writing goes to a temporary name in the same directory, which then becomes that of the chunk, so that no reader ever sees
-half a chunk. Nothing is flushed to the disk: after a power cut the last chunks may be missing, old or incomplete.
+Writing goes to a temporary name in the same directory, which then becomes that of the chunk, so that no reader ever
+sees half a chunk. Nothing is flushed to the disk: after a power cut the last chunks may be missing, old or incomplete.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from chunkwright.buffers import MISSING as MISSING_ROW
 from chunkwright.buffers import Buffers
-from chunkwright_store._memory import MEMORY, SMALLEST
 from chunkwright_store._exchange import put_in_place
+from chunkwright_store._memory import MEMORY, SMALLEST
 from chunkwright_store.sources import ByteRange, ByteSuffix
 
 __all__ = ("FileSink", "FileSource", "OpenFiles", "WholeFiles")

@@ -220,25 +220,29 @@ class _Read:
         """Decode chunks that are at hand; say which there were."""
         getters = [row[0] for row in rows]
         try:
-            if self._kind == "local" and not chain.is_partial:
-                assert self.root is not None
-                files = whole_files(self.root, [getter.path for getter in getters])
-                chain.decode_many_into(files.rows(), entries, out, max_workers=self._limits.max_workers)
-                return files.present
             if self._kind == "local":
-                assert self.root is not None
-                with closing(open_files(self.root, [getter.path for getter in getters])) as files:
-                    stored = files.rows()
-                    chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
-            else:
-                sources = sources_of(getters, self._kind, self._groups[0].spec.prototype, self._limits)
-                stored = Buffers.of([data for source in sources for data in source.get_ranges((None,))])
-                chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
+                return self._decode_files(chain, [getter.path for getter in getters], entries, out)
+            sources = sources_of(getters, self._kind, self._groups[0].spec.prototype, self._limits)
+            stored = Buffers.of([data for source in sources for data in source.get_ranges((None,))])
+            chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
         except CodecError as error:
             name_chunk(error, Keys(getters))
             raise
-        present: list[bool] = np.logical_not(stored.missing).tolist()
-        return present
+        return _present(stored)
+
+    def _decode_files(
+        self, chain: PreparedChain, keys: Sequence[str], entries: Entries, out: NDArray[Any]
+    ) -> list[bool]:
+        """Decode files: shards stay open from their index on, all others are read whole."""
+        assert self.root is not None
+        if not chain.is_partial:
+            whole = whole_files(self.root, keys)
+            chain.decode_many_into(whole.rows(), entries, out, max_workers=self._limits.max_workers)
+            return whole.present
+        with closing(open_files(self.root, keys)) as files:
+            stored = files.rows()
+            chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
+        return _present(stored)
 
     def _natively(self, root: str, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
         """Let the backend read files by itself."""
@@ -293,6 +297,11 @@ class _Read:
             for position, here in zip(group.positions or (), found.tolist(), strict=True):
                 present[position] = here
         return results(present)
+
+
+def _present(stored: Buffers) -> list[bool]:
+    present: list[bool] = np.logical_not(stored.missing).tolist()
+    return present
 
 
 def _planned_chunks(chain: PreparedChain) -> int:
