@@ -49,6 +49,31 @@ trait Mover: Copy {
     fn size(self) -> usize;
     unsafe fn one(self, from: *const u8, to: *mut u8);
     unsafe fn run(self, from: *const u8, to: *mut u8, count: usize);
+
+    /// Runs of so many elements, which are evenly apart.
+    #[inline]
+    unsafe fn runs(self, rows: Rows, from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: see the trait.
+        unsafe { rows.each(from, to, |from, to| self.run(from, to, count)) }
+    }
+}
+
+/// How many runs there are, and how far apart on either side.
+#[derive(Clone, Copy)]
+struct Rows {
+    count: usize,
+    from: isize,
+    to: isize,
+}
+
+impl Rows {
+    #[inline]
+    unsafe fn each(self, mut from: *const u8, mut to: *mut u8, copy: impl Fn(*const u8, *mut u8)) {
+        for _ in 0..self.count {
+            copy(from, to);
+            (from, to) = (from.wrapping_offset(self.from), to.wrapping_offset(self.to));
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -70,6 +95,12 @@ impl<const SIZE: usize> Mover for Plain<SIZE> {
         // SAFETY: see the trait.
         unsafe { copy_bytes(from, to, count * SIZE) }
     }
+
+    #[inline]
+    unsafe fn runs(self, rows: Rows, from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: see the trait.
+        unsafe { copy_rows(rows, from, to, count * SIZE) }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -90,6 +121,12 @@ impl Mover for AnyPlain {
     unsafe fn run(self, from: *const u8, to: *mut u8, count: usize) {
         // SAFETY: see the trait.
         unsafe { copy_bytes(from, to, count * self.0) }
+    }
+
+    #[inline]
+    unsafe fn runs(self, rows: Rows, from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: see the trait.
+        unsafe { copy_rows(rows, from, to, count * self.0) }
     }
 }
 
@@ -155,15 +192,31 @@ impl Mover for AnySwapped {
 #[inline]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: see `Mover`.
+    unsafe { copy_rows(Rows { count: 1, from: 0, to: 0 }, from, to, length) }
+}
+
+/// Copy the bytes of rows.
+#[inline]
+unsafe fn copy_rows(rows: Rows, from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: see `Mover`.
     unsafe {
         match length {
-            8 => Plain::<8>.one(from, to),
-            16 => Plain::<16>.one(from, to),
-            32 => Plain::<32>.one(from, to),
-            64 => Plain::<64>.one(from, to),
-            128 => Plain::<128>.one(from, to),
-            _ => from.copy_to_nonoverlapping(to, length),
+            8..=16 => rows.each(from, to, |from, to| ends::<8>(from, to, length)),
+            17..=32 => rows.each(from, to, |from, to| ends::<16>(from, to, length)),
+            33..=64 => rows.each(from, to, |from, to| ends::<32>(from, to, length)),
+            65..=128 => rows.each(from, to, |from, to| ends::<64>(from, to, length)),
+            _ => rows.each(from, to, |from, to| from.copy_to_nonoverlapping(to, length)),
         }
+    }
+}
+
+/// Copy the first and the last `HALF` bytes of at least so many and at most twice as many.
+#[inline]
+unsafe fn ends<const HALF: usize>(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: see `Mover`.
+    unsafe {
+        Plain::<HALF>.one(from, to);
+        Plain::<HALF>.one(from.add(length - HALF), to.add(length - HALF));
     }
 }
 
@@ -183,6 +236,11 @@ impl<M: Mover> Walk<'_, M> {
                 [] => self.1.one(from, to),
                 [only] => self.line(only, from, to),
                 [outer, inner] if self.0.is_tiled => self.tiles(outer, inner, from, to),
+                &[Axis { count, from: Steps::Even(from_step), to: Steps::Even(to_step), .. }, ref inner]
+                    if self.is_run(inner) =>
+                {
+                    self.1.runs(Rows { count, from: from_step, to: to_step }, from, to, inner.count);
+                }
                 [outer, rest @ ..] => {
                     for number in 0..outer.count {
                         self.axes(rest, from.offset(self.at(outer.from, number)), to.offset(self.at(outer.to, number)));
@@ -200,15 +258,19 @@ impl<M: Mover> Walk<'_, M> {
         }
     }
 
+    /// Whether the elements of an axis are neighbours on both sides.
+    #[inline]
+    fn is_run(&self, axis: &Axis) -> bool {
+        let step = Steps::Even(self.1.size().cast_signed());
+        axis.from == step && axis.to == step
+    }
+
     #[inline]
     unsafe fn line(&self, axis: &Axis, from: *const u8, to: *mut u8) {
-        let size = self.1.size().cast_signed();
         // SAFETY: each element that is named is one of the place.
         unsafe {
             match (axis.from, axis.to) {
-                (Steps::Even(from_step), Steps::Even(to_step)) if from_step == size && to_step == size => {
-                    self.1.run(from, to, axis.count);
-                }
+                _ if self.is_run(axis) => self.1.run(from, to, axis.count),
                 (Steps::Even(from_step), Steps::Even(to_step)) => {
                     for number in 0..axis.count.cast_signed() {
                         self.1.one(from.offset(from_step * number), to.offset(to_step * number));
