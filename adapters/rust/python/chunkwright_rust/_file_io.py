@@ -245,22 +245,31 @@ class LocalFiles:
         ValueError
             When a key leads out of the root.
         """
+        files, limit = _native.Files(root, keys), workers(max_workers)
         if prepared.shard is not None:
             writer, order = prepared.shard.writer, prepared.order
             if not prepared.is_partial or order is None or not isinstance(writer, NativeShardWriter):
                 return False
             if (keep_empty and prepared.is_wrapped_shard) or not writer.takes(entries):
                 return False
-            run, native, encode, entries = writer.inner, writer.native, _native.encode_shard_files, entries.permuted(order)
-        elif len(prepared.runs) == 1 and isinstance(prepared.runs[0].compiled, FixedRun):
-            run = prepared.runs[0].compiled
-            native, encode = run.program, _native.encode_files
-        else:
+            array, unit = writer.inner.source(source)
+            moved = columns_of(entries.permuted(order))
+            _native.encode_shard_files(files, writer.native, array, moved, kept, unit, keep_empty, limit)
+            return True
+        run = _only_run(prepared)
+        if run is None:
             return False
         array, unit = run.source(source)
-        files, columns = _native.Files(root, keys), columns_of(entries)
-        encode(files, native, array, columns, kept, unit, keep_empty, workers(max_workers))
+        _native.encode_files(files, run.program, array, columns_of(entries), kept, unit, keep_empty, limit)
         return True
+
+
+def _only_run(prepared: PreparedChain) -> FixedRun | None:
+    """What a chain without shards is done by, when that is one piece of native code."""
+    if len(prepared.runs) != 1:
+        return None
+    run = prepared.runs[0]
+    return run.compiled if isinstance(run, Run) and isinstance(run.compiled, FixedRun) else None
 
 
 def _ordered(entries: Entries) -> Entries:
@@ -285,10 +294,8 @@ def _is_plain(prepared: PreparedChain, entries: Entries, dtype: np.dtype[Any]) -
     if prepared.shard is not None:
         reader = prepared.shard.reader
         return prepared.is_partial and reader is not None and reader.takes(entries, dtype)
-    if len(prepared.runs) != 1:
-        return False
-    run = prepared.runs[0]
-    return isinstance(run, Run) and isinstance(run.compiled, FixedRun) and run.compiled.takes(dtype)
+    run = _only_run(prepared)
+    return run is not None and run.takes(dtype)
 
 
 def _window(prepared: PreparedChain, plain: bool) -> int:

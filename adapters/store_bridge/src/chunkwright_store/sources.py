@@ -29,6 +29,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol, runtime_checkable
 
 import attrs
+from numpy.typing import NDArray
 
 __all__ = (
     "AsyncByteSink",
