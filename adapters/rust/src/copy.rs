@@ -1,8 +1,12 @@
 //! Copy elements along axes: contiguous runs at once, tiles where one side is read against its grain, byte order
 //! changed on the way.
+//!
+//! Memory that is not in a cache is asked for a little before it is needed: short rows and tiles are too irregular for
+//! the CPU to guess what comes next.
 
 #![allow(unsafe_code)]
 
+use crate::ahead;
 use crate::place::{Axis, Place, Steps};
 
 /// How an element is copied.
@@ -16,6 +20,21 @@ pub struct Element {
 
 /// Elements along each side of a tile.
 const TILE: usize = 32;
+
+/// The same where rows are so close together that a few pages hold a tile.
+const WIDE_TILE: usize = 64;
+
+/// Bytes from row to row up to which tiles are wide.
+const CLOSE: usize = 1023;
+
+/// Bytes from row to row up to which the next tile is asked for; with more, each row is on another page.
+const NEAR: usize = 4095;
+
+/// Rows that are asked for before they are written.
+const ROWS_AHEAD: usize = 16;
+
+/// Bytes of a long row.
+const LONG_ROW: usize = 2048;
 
 /// Copy the elements of a place.
 ///
@@ -173,21 +192,56 @@ struct Walk<'a, M: Mover>(&'a Place, M);
 impl<M: Mover> Walk<'_, M> {
     unsafe fn all(&self, from: *const u8, to: *mut u8) {
         // SAFETY: see `copy`.
-        unsafe { self.axes(&self.0.axes, from, to) }
+        unsafe { self.axes(&self.0.axes, from, to, to) }
     }
 
-    unsafe fn axes(&self, axes: &[Axis], from: *const u8, to: *mut u8) {
+    /// Copy along some axes; `next` is where it goes on after them.
+    unsafe fn axes(&self, axes: &[Axis], from: *const u8, to: *mut u8, next: *const u8) {
         // SAFETY: each element that is named is one of the place.
         unsafe {
             match axes {
                 [] => self.1.one(from, to),
                 [only] => self.line(only, from, to),
                 [outer, inner] if self.0.is_tiled => self.tiles(outer, inner, from, to),
+                [outer, inner] if self.is_run(inner) => self.rows(outer, inner.count, from, to, next),
                 [outer, rest @ ..] => {
                     for number in 0..outer.count {
-                        self.axes(rest, from.offset(self.at(outer.from, number)), to.offset(self.at(outer.to, number)));
+                        let here = to.offset(self.at(outer.to, number));
+                        let next =
+                            if number + 1 < outer.count { to.offset(self.at(outer.to, number + 1)) } else { next };
+                        self.axes(rest, from.offset(self.at(outer.from, number)), here, next);
                     }
                 }
+            }
+        }
+    }
+
+    /// Whether the elements along an axis are neighbours on both sides.
+    #[inline]
+    fn is_run(&self, axis: &Axis) -> bool {
+        let next = Steps::Even(self.1.size().cast_signed());
+        axis.from == next && axis.to == next
+    }
+
+    /// Copy rows of neighbours.
+    unsafe fn rows(&self, axis: &Axis, count: usize, from: *const u8, to: *mut u8, next: *const u8) {
+        let length = count * self.1.size();
+        let ahead = ROWS_AHEAD.min(axis.count);
+        // The CPU sees by itself where rows that follow one another, or long ones, go on.
+        let is_guessed = axis.to == Steps::Even(length.cast_signed()) || length >= LONG_ROW;
+        for number in 0..axis.count {
+            if !is_guessed {
+                let later = number + ahead;
+                let row = if later < axis.count {
+                    to.wrapping_offset(self.at(axis.to, later))
+                } else {
+                    next.wrapping_offset(self.at(axis.to, later - axis.count))
+                };
+                ahead::fetch(row, length);
+            }
+            // SAFETY: each element that is named is one of the place.
+            unsafe {
+                self.1.run(from.offset(self.at(axis.from, number)), to.offset(self.at(axis.to, number)), count);
             }
         }
     }
@@ -202,13 +256,10 @@ impl<M: Mover> Walk<'_, M> {
 
     #[inline]
     unsafe fn line(&self, axis: &Axis, from: *const u8, to: *mut u8) {
-        let size = self.1.size().cast_signed();
         // SAFETY: each element that is named is one of the place.
         unsafe {
             match (axis.from, axis.to) {
-                (Steps::Even(from_step), Steps::Even(to_step)) if from_step == size && to_step == size => {
-                    self.1.run(from, to, axis.count);
-                }
+                _ if self.is_run(axis) => self.1.run(from, to, axis.count),
                 (Steps::Even(from_step), Steps::Even(to_step)) => {
                     for number in 0..axis.count.cast_signed() {
                         self.1.one(from.offset(from_step * number), to.offset(to_step * number));
@@ -225,15 +276,23 @@ impl<M: Mover> Walk<'_, M> {
 
     /// The outer axis is fast in memory that is read, the inner one in memory that is written.
     unsafe fn tiles(&self, outer: &Axis, inner: &Axis, from: *const u8, to: *mut u8) {
-        for first in (0..outer.count).step_by(TILE) {
-            for second in (0..inner.count).step_by(TILE) {
-                for number in first..outer.count.min(first + TILE) {
-                    let part = Axis { count: TILE.min(inner.count - second), ..*inner };
+        let within = |most| matches!(inner.from, Steps::Even(step) if step.unsigned_abs() <= most);
+        let edge = if within(CLOSE) { WIDE_TILE } else { TILE };
+        let is_near = within(NEAR);
+        let read = |first, second| from.wrapping_offset(self.at(outer.from, first) + self.at(inner.from, second));
+        for first in (0..outer.count).step_by(edge) {
+            for second in (0..inner.count).step_by(edge) {
+                let part = Axis { count: edge.min(inner.count - second), ..*inner };
+                let below = second + edge < inner.count;
+                let (next_first, next_second) = if below { (first, second + edge) } else { (first + edge, 0) };
+                for number in first..outer.count.min(first + edge) {
+                    if is_near {
+                        ahead::fetch(read(next_first, next_second + number - first), edge * self.1.size());
+                    }
                     // SAFETY: each element that is named is one of the place.
                     unsafe {
-                        let from = from.offset(self.at(outer.from, number) + self.at(inner.from, second));
                         let to = to.offset(self.at(outer.to, number) + self.at(inner.to, second));
-                        self.line(&part, from, to);
+                        self.line(&part, read(number, second), to);
                     }
                 }
             }

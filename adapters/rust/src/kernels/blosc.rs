@@ -98,6 +98,8 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
     if decoded == 0 {
         return Ok(Some(0));
     }
+    // The library compares the size of blocks with that of the memory, which must not make a difference.
+    let out = &mut out[..decoded];
     // SAFETY: the frame was validated, so all of it is within `input`, and no more than `out.len()` is written.
     let size = unsafe { blosc_decompress_ctx(input.as_ptr().cast(), out.as_mut_ptr().cast(), out.len(), 1) };
     match usize::try_from(size) {
