@@ -4,9 +4,11 @@
 //! and shards are cut here; what is no plain box is left to the columns. [`Boxes`] tells how much there is to decode,
 //! so that the caller can choose the thread, and then does it.
 
+#![allow(unsafe_code)]
+
 use std::path::PathBuf;
 
-use pyo3::intern;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PySlice, PyTuple};
 
@@ -69,7 +71,7 @@ impl BoxReader {
         let element = program.filled_element(py, unit, &fill)?;
         let mut parser = Parser::new(&self.shape);
         for (row, (selection, place)) in selections.iter().zip(&places).enumerate() {
-            if !parser.add(row, selection, place)? {
+            if !parser.add(row, selection, place) {
                 return Ok(None);
             }
         }
@@ -227,12 +229,12 @@ impl<'a> Parser<'a> {
     }
 
     /// Read what is taken of one chunk, and where it goes; whether that is a plain box.
-    fn add(&mut self, row: usize, selection: &Bound<'_, PyAny>, place: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn add(&mut self, row: usize, selection: &Bound<'_, PyAny>, place: &Bound<'_, PyAny>) -> bool {
         let (Ok(selection), Ok(place)) = (selection.cast_exact::<PyTuple>(), place.cast_exact::<PyTuple>()) else {
-            return Ok(false);
+            return false;
         };
         if selection.len() != self.shape.len() {
-            return Ok(false);
+            return false;
         }
         let (first, mut landing) = ((self.inside.len(), self.outside.len()), 0);
         let mut axes = Vec::with_capacity(self.shape.len());
@@ -242,19 +244,19 @@ impl<'a> Parser<'a> {
                 axes.push(None);
                 self.inside.push([index, 1, 1]);
                 if index >= extent {
-                    return Ok(false);
+                    return false;
                 }
                 continue;
             }
             let Ok(item_place) = place.get_item(landing) else {
-                return Ok(false);
+                return false;
             };
-            let (Some([start, stop, by]), Some([begin, end, 1])) = (slice(&item)?, slice(&item_place)?) else {
-                return Ok(false);
+            let (Some([start, stop, by]), Some([begin, end, 1])) = (slice(&item), slice(&item_place)) else {
+                return false;
             };
             let count = if stop > start { (stop - start - 1) / by + 1 } else { 0 };
             if stop > extent || end.checked_sub(begin) != Some(count) {
-                return Ok(false);
+                return false;
             }
             axes.push(Some(landing));
             landing += 1;
@@ -262,7 +264,7 @@ impl<'a> Parser<'a> {
             self.outside.push([begin, count]);
         }
         if landing != place.len() || self.axes.as_ref().is_some_and(|known| *known != axes) {
-            return Ok(false);
+            return false;
         }
         self.axes = Some(axes);
         if self.inside[first.0..].iter().any(|[_, count, _]| *count == 0) {
@@ -271,7 +273,7 @@ impl<'a> Parser<'a> {
         } else {
             self.rows.push(i64::try_from(row).unwrap_or(i64::MAX));
         }
-        Ok(true)
+        true
     }
 
     /// Whether all places are within an array.
@@ -313,15 +315,15 @@ fn whole_number(item: &Bound<'_, PyAny>) -> Option<i64> {
     item.cast_exact::<PyInt>().ok().and_then(|number| number.extract().ok()).filter(|number| *number >= 0)
 }
 
-/// Start, stop and step of a slice of whole numbers whose step may be missing.
-fn slice(item: &Bound<'_, PyAny>) -> PyResult<Option<[i64; 3]>> {
-    let py = item.py();
-    if !item.is_exact_instance_of::<PySlice>() {
-        return Ok(None);
+/// Start, stop and step of a slice that goes forwards. What it leaves out at its end is more than any axis has.
+fn slice(item: &Bound<'_, PyAny>) -> Option<[i64; 3]> {
+    let slice = item.cast_exact::<PySlice>().ok()?;
+    let (mut start, mut stop, mut by) = (0, 0, 0);
+    // SAFETY: it is a slice, and the numbers are ours.
+    if unsafe { ffi::PySlice_Unpack(slice.as_ptr(), &raw mut start, &raw mut stop, &raw mut by) } < 0 {
+        // Whoever reads the slice next raises it again.
+        drop(PyErr::take(item.py()));
+        return None;
     }
-    let start = whole_number(&item.getattr(intern!(py, "start"))?);
-    let stop = whole_number(&item.getattr(intern!(py, "stop"))?);
-    let by = item.getattr(intern!(py, "step"))?;
-    let by = if by.is_none() { Some(1) } else { whole_number(&by).filter(|by| *by > 0) };
-    Ok(start.zip(stop).zip(by).map(|((start, stop), by)| [start, stop, by]))
+    (start >= 0 && stop >= 0 && by > 0).then_some([start as i64, stop as i64, by as i64])
 }

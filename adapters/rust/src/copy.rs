@@ -68,6 +68,44 @@ trait Mover: Copy {
     fn size(self) -> usize;
     unsafe fn one(self, from: *const u8, to: *mut u8);
     unsafe fn run(self, from: *const u8, to: *mut u8, count: usize);
+
+    /// Runs of so many elements, which are evenly apart.
+    #[inline]
+    unsafe fn runs(self, rows: Rows, from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: see the trait.
+        unsafe { rows.each(from, to, count * self.size(), |from, to| self.run(from, to, count)) }
+    }
+}
+
+/// How many runs there are, how far apart on either side, and where it goes on after them.
+#[derive(Clone, Copy)]
+struct Rows {
+    count: usize,
+    from: isize,
+    to: isize,
+    next: *const u8,
+}
+
+impl Rows {
+    /// Copy runs of so many bytes.
+    #[inline]
+    unsafe fn each(self, mut from: *const u8, mut to: *mut u8, length: usize, copy: impl Fn(*const u8, *mut u8)) {
+        // The CPU sees by itself where runs that follow one another, or long ones, go on.
+        let is_guessed = self.count == 1 || length >= LONG_ROW || self.to == length.cast_signed();
+        let ahead = ROWS_AHEAD.min(self.count);
+        for number in 0..self.count {
+            if !is_guessed {
+                let (row, further) = if number + ahead < self.count {
+                    (to.cast_const(), ahead)
+                } else {
+                    (self.next, number + ahead - self.count)
+                };
+                ahead::fetch(row.wrapping_offset(self.to.wrapping_mul(further.cast_signed())), length);
+            }
+            copy(from, to);
+            (from, to) = (from.wrapping_offset(self.from), to.wrapping_offset(self.to));
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -89,6 +127,12 @@ impl<const SIZE: usize> Mover for Plain<SIZE> {
         // SAFETY: see the trait.
         unsafe { copy_bytes(from, to, count * SIZE) }
     }
+
+    #[inline]
+    unsafe fn runs(self, rows: Rows, from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: see the trait.
+        unsafe { copy_rows(rows, from, to, count * SIZE) }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -109,6 +153,12 @@ impl Mover for AnyPlain {
     unsafe fn run(self, from: *const u8, to: *mut u8, count: usize) {
         // SAFETY: see the trait.
         unsafe { copy_bytes(from, to, count * self.0) }
+    }
+
+    #[inline]
+    unsafe fn runs(self, rows: Rows, from: *const u8, to: *mut u8, count: usize) {
+        // SAFETY: see the trait.
+        unsafe { copy_rows(rows, from, to, count * self.0) }
     }
 }
 
@@ -174,15 +224,31 @@ impl Mover for AnySwapped {
 #[inline]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: see `Mover`.
+    unsafe { copy_rows(Rows { count: 1, from: 0, to: 0, next: to }, from, to, length) }
+}
+
+/// Copy the bytes of rows.
+#[inline]
+unsafe fn copy_rows(rows: Rows, from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: see `Mover`.
     unsafe {
         match length {
-            8 => Plain::<8>.one(from, to),
-            16 => Plain::<16>.one(from, to),
-            32 => Plain::<32>.one(from, to),
-            64 => Plain::<64>.one(from, to),
-            128 => Plain::<128>.one(from, to),
-            _ => from.copy_to_nonoverlapping(to, length),
+            8..=16 => rows.each(from, to, length, |from, to| ends::<8>(from, to, length)),
+            17..=32 => rows.each(from, to, length, |from, to| ends::<16>(from, to, length)),
+            33..=64 => rows.each(from, to, length, |from, to| ends::<32>(from, to, length)),
+            65..=128 => rows.each(from, to, length, |from, to| ends::<64>(from, to, length)),
+            _ => rows.each(from, to, length, |from, to| from.copy_to_nonoverlapping(to, length)),
         }
+    }
+}
+
+/// Copy the first and the last `HALF` bytes of at least so many and at most twice as many.
+#[inline]
+unsafe fn ends<const HALF: usize>(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: see `Mover`.
+    unsafe {
+        Plain::<HALF>.one(from, to);
+        Plain::<HALF>.one(from.add(length - HALF), to.add(length - HALF));
     }
 }
 
@@ -203,7 +269,11 @@ impl<M: Mover> Walk<'_, M> {
                 [] => self.1.one(from, to),
                 [only] => self.line(only, from, to),
                 [outer, inner] if self.0.is_tiled => self.tiles(outer, inner, from, to),
-                [outer, inner] if self.is_run(inner) => self.rows(outer, inner.count, from, to, next),
+                &[Axis { count, from: Steps::Even(from_step), to: Steps::Even(to_step), .. }, ref inner]
+                    if self.is_run(inner) =>
+                {
+                    self.1.runs(Rows { count, from: from_step, to: to_step, next }, from, to, inner.count);
+                }
                 [outer, rest @ ..] => {
                     for number in 0..outer.count {
                         let here = to.offset(self.at(outer.to, number));
@@ -216,42 +286,19 @@ impl<M: Mover> Walk<'_, M> {
         }
     }
 
-    /// Whether the elements along an axis are neighbours on both sides.
-    #[inline]
-    fn is_run(&self, axis: &Axis) -> bool {
-        let next = Steps::Even(self.1.size().cast_signed());
-        axis.from == next && axis.to == next
-    }
-
-    /// Copy rows of neighbours.
-    unsafe fn rows(&self, axis: &Axis, count: usize, from: *const u8, to: *mut u8, next: *const u8) {
-        let length = count * self.1.size();
-        let ahead = ROWS_AHEAD.min(axis.count);
-        // The CPU sees by itself where rows that follow one another, or long ones, go on.
-        let is_guessed = axis.to == Steps::Even(length.cast_signed()) || length >= LONG_ROW;
-        for number in 0..axis.count {
-            if !is_guessed {
-                let later = number + ahead;
-                let row = if later < axis.count {
-                    to.wrapping_offset(self.at(axis.to, later))
-                } else {
-                    next.wrapping_offset(self.at(axis.to, later - axis.count))
-                };
-                ahead::fetch(row, length);
-            }
-            // SAFETY: each element that is named is one of the place.
-            unsafe {
-                self.1.run(from.offset(self.at(axis.from, number)), to.offset(self.at(axis.to, number)), count);
-            }
-        }
-    }
-
     #[inline]
     fn at(&self, steps: Steps, number: usize) -> isize {
         match steps {
             Steps::Even(step) => step * number.cast_signed(),
             Steps::Listed(begin) => self.0.offsets[begin + number],
         }
+    }
+
+    /// Whether the elements of an axis are neighbours on both sides.
+    #[inline]
+    fn is_run(&self, axis: &Axis) -> bool {
+        let step = Steps::Even(self.1.size().cast_signed());
+        axis.from == step && axis.to == step
     }
 
     #[inline]

@@ -51,6 +51,12 @@ mod system {
     }
 
     impl Detour {
+        /// Nothing to undo.
+        #[must_use]
+        pub fn none() -> Self {
+            Self(None)
+        }
+
         /// Let this thread go where it was allowed before, unless somebody said meanwhile where it may go.
         pub fn end(self) {
             let Some((allowed, others)) = self.0 else {
@@ -138,6 +144,12 @@ mod system {
     }
 
     impl Detour {
+        /// Nothing to undo.
+        #[must_use]
+        pub fn none() -> Self {
+            Self
+        }
+
         /// Do nothing.
         pub fn end(self) {}
     }

@@ -6,12 +6,14 @@
 //!
 //! The call that reads chunks decodes them too ([`crate::read_stored`]); writing is in [`crate::files_write`].
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,9 +24,12 @@ use crate::buffers::{Array, Bytes, Column};
 use crate::errors::{Fault, Kind, Outcome};
 use crate::program::{Columns, Program, PyEntries, encoded};
 use crate::read::Reading;
-use crate::read_stored::{Rows, Storage};
+use crate::read_stored::{Parts, Rows, Storage};
 use crate::shards::Shards;
 use crate::worker::Memory;
+
+/// So many files make it worth to open their folder.
+const MANY: usize = 8;
 
 /// One file.
 #[derive(Default)]
@@ -37,6 +42,8 @@ struct Held {
 #[pyclass(frozen, module = "chunkwright_rust._native")]
 pub struct Files {
     root: PathBuf,
+    /// The root, open, so that the way to it is not looked up again for each of many files.
+    folder: OnceLock<Option<File>>,
     keys: Vec<String>,
     held: Vec<Held>,
 }
@@ -58,7 +65,7 @@ impl Files {
             }
         }
         let held = keys.iter().map(|_| Held::default()).collect();
-        Ok(Self { root, keys, held })
+        Ok(Self { root, folder: OnceLock::new(), keys, held })
     }
 
     fn __len__(&self) -> usize {
@@ -194,14 +201,67 @@ impl Files {
         Ok(sizes.into_iter().map(|size| size.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())
     }
 
+    fn held(&self, number: usize) -> Outcome<&Held> {
+        self.held.get(number).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))
+    }
+
+    /// Say how large a file is, which is opened unless it is held open.
+    fn opened(&self, number: usize, kept: Option<Arc<File>>) -> Outcome<Option<(Arc<File>, usize)>> {
+        let Some(file) = kept else {
+            return Ok(self.find(number)?.map(|(file, size)| (Arc::new(file), size)));
+        };
+        let size = size_of(&file).map_err(|error| Fault::system(&error, &self.path(number)))?;
+        Ok(Some((file, size)))
+    }
+
     /// Open a file, and say how large it is.
     fn find(&self, number: usize) -> Outcome<Option<(File, usize)>> {
-        let path = self.path(number);
-        let found = open(&path).map_err(|error| Fault::system(&error, &path))?;
-        if found.is_none() {
-            self.held[number].missing.store(true, Ordering::Relaxed);
+        let Some(file) = self.open_file(number)? else {
+            return Ok(None);
+        };
+        let size = size_of(&file);
+        self.unless_missing(number, size).map(|size| size.map(|size| (file, size)))
+    }
+
+    fn open_file(&self, number: usize) -> Outcome<Option<File>> {
+        let file = match self.folder() {
+            Some(folder) => open_at(folder, &self.keys[number]),
+            None => File::open(self.path(number)),
+        };
+        self.unless_missing(number, file)
+    }
+
+    /// The root, for calls that open many files.
+    fn folder(&self) -> Option<&File> {
+        let open = || File::open(&self.root).ok();
+        self.folder.get_or_init(|| if self.keys.len() < MANY { None } else { open() }).as_ref()
+    }
+
+    fn unless_missing<T>(&self, number: usize, found: io::Result<T>) -> Outcome<Option<T>> {
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if is_missing(&error) => {
+                self.held[number].missing.store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+            Err(error) => Err(Fault::system(&error, &self.path(number))),
         }
-        Ok(found)
+    }
+
+    /// Read a file from `offset` to its end.
+    fn read_rest(&self, number: usize, file: &File, offset: usize, into: &mut Memory) -> Outcome<Option<usize>> {
+        // Whether it fits into the memory that is there is found out by reading, which takes less than asking.
+        let room = into.size();
+        let read = read_at(file, offset, into.room(room)?);
+        let fits = !read.as_ref().is_ok_and(|read| *read == room);
+        if fits {
+            return self.unless_missing(number, read);
+        }
+        let Some(size) = self.unless_missing(number, size_of(file))? else {
+            return Ok(None);
+        };
+        let read = read_at(file, offset, into.room(size.saturating_sub(offset))?);
+        self.unless_missing(number, read)
     }
 
     fn load_all(&self, rows: &Rows<'_>) -> Outcome<Vec<Option<Vec<u8>>>> {
@@ -235,7 +295,7 @@ impl Storage for Files {
     }
 
     fn hold(&self, source: usize) -> Outcome<Option<usize>> {
-        let held = self.held.get(source).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))?;
+        let held = self.held(source)?;
         if let Some(file) = held.lock().clone() {
             return size_of(&file).map(Some).map_err(|error| Fault::system(&error, &self.path(source)));
         }
@@ -246,34 +306,62 @@ impl Storage for Files {
     }
 
     fn read(&self, source: usize, offset: usize, length: Option<usize>, into: &mut Memory) -> Outcome<Option<usize>> {
-        let held = self.held.get(source).ok_or_else(|| Fault::new(Kind::Plan, "there is no such file"))?;
-        let kept = held.lock().clone();
+        let kept = self.held(source)?.lock().clone();
+        let file = match kept {
+            Some(file) => file,
+            None => match self.open_file(source)? {
+                Some(file) => Arc::new(file),
+                None => return Ok(None),
+            },
+        };
+        let Some(length) = length else {
+            return self.read_rest(source, &file, offset, into);
+        };
         let system = |error: io::Error| Fault::system(&error, &self.path(source));
-        let read = match (kept, length) {
-            (Some(file), Some(length)) => read_at(&file, offset, into.room(length)?).map_err(system)?,
-            (kept, length) => {
-                let (file, size) = match kept {
-                    Some(file) => {
-                        let size = size_of(&file).map_err(system)?;
-                        (file, size)
-                    }
-                    None => match self.find(source)? {
-                        Some((file, size)) => (Arc::new(file), size),
-                        None => return Ok(None),
-                    },
+        // A length that needs more memory may be one that somebody made up.
+        let there =
+            if length > into.size() { size_of(&file).map_err(system)?.saturating_sub(offset) } else { usize::MAX };
+        let read = read_at(&file, offset, into.room(length.min(there))?).map_err(system)?;
+        if read < length {
+            return Err(shorter(length, read));
+        }
+        Ok(Some(read))
+    }
+
+    fn read_parts(&self, parts: &Parts<'_>, into: &mut Memory) -> Outcome<bool> {
+        let kept = self.held(parts.source)?.lock().clone();
+        let file = match (kept, parts.whole) {
+            (Some(file), None) => file,
+            (kept, whole) => {
+                let Some((file, size)) = self.opened(parts.source, kept)? else {
+                    return Ok(false);
                 };
-                let there = size.saturating_sub(offset);
-                let wanted = length.map_or(there, |length| length.min(there));
-                read_at(&file, offset, into.room(wanted)?).map_err(system)?
+                let there = size.saturating_sub(parts.offset);
+                if let Some(whole) = whole.filter(|whole| *whole != there) {
+                    return Err(Fault::length("wrong length", whole, there).by("bytes"));
+                }
+                file
             }
         };
-        match length {
-            Some(length) if read < length => {
-                Err(Fault::length("the file is shorter than when it was looked at", length, read))
+        let Some((first, last)) = parts.ranges.first().zip(parts.ranges.last()) else {
+            return Ok(true);
+        };
+        let room = into.room(last.end - first.start)?;
+        for range in parts.ranges {
+            let part = &mut room[range.start - first.start..range.end - first.start];
+            let read = read_at(&file, parts.offset + range.start, part)
+                .map_err(|error| Fault::system(&error, &self.path(parts.source)))?;
+            if read < range.len() {
+                return Err(shorter(range.len(), read));
             }
-            _ => Ok(Some(read)),
         }
+        Ok(true)
     }
+}
+
+#[allow(clippy::unnecessary_box_returns, reason = "faults are handed on in boxes")]
+fn shorter(expected: usize, found: usize) -> Box<Fault> {
+    Fault::length("the file is shorter than when it was looked at", expected, found)
 }
 
 impl Held {
@@ -301,22 +389,32 @@ fn stays_inside(key: &str) -> bool {
     !key.starts_with('/') && !key.contains('\0') && key.split('/').all(|part| part != "..")
 }
 
-/// Open a file, and say how large it is; None when it is missing.
-fn open(path: &Path) -> io::Result<Option<(File, usize)>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if is_missing(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let status = file.metadata()?;
-    if status.is_dir() {
-        return Ok(None);
+/// Open a file of a folder.
+fn open_at(folder: &File, key: &str) -> io::Result<File> {
+    let key = CString::new(key)?;
+    loop {
+        // SAFETY: the key ends with a zero, and the folder is open.
+        #[allow(unsafe_code)]
+        let opened = unsafe { libc::openat(folder.as_raw_fd(), key.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        if opened >= 0 {
+            // SAFETY: it was opened just now, and nobody else has it.
+            #[allow(unsafe_code)]
+            return Ok(File::from(unsafe { OwnedFd::from_raw_fd(opened) }));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != ErrorKind::Interrupted {
+            return Err(error);
+        }
     }
-    Ok(Some((file, usize::try_from(status.len()).unwrap_or(usize::MAX))))
 }
 
+/// Bytes of a file; an error for directories.
 fn size_of(file: &File) -> io::Result<usize> {
-    Ok(usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX))
+    let status = file.metadata()?;
+    if status.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    Ok(usize::try_from(status.len()).unwrap_or(usize::MAX))
 }
 
 fn is_missing(error: &io::Error) -> bool {

@@ -51,7 +51,13 @@ impl Pace {
     /// Whether more threads should join now; says so once.
     #[must_use]
     pub fn grows(&self) -> bool {
-        self.slow.load(Ordering::Relaxed) >= SLOW_REQUESTS && !self.grown.swap(true, Ordering::Relaxed)
+        self.is_slow() && !self.grown.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether requests take long here.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Relaxed) >= SLOW_REQUESTS
     }
 
     /// Whether more threads have joined.

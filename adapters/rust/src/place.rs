@@ -112,19 +112,57 @@ impl Place {
     /// The bytes of the chunk from the first element of the place, of `size` bytes, to the last.
     #[must_use]
     pub fn span(&self, size: usize) -> Range<isize> {
-        let (mut low, mut high) = (self.chunk, self.chunk + size.cast_signed());
-        for axis in &self.axes {
-            let (least, most) = match axis.from {
-                Steps::Even(step) => (0, step * (axis.count.cast_signed() - 1)),
-                Steps::Listed(begin) => {
-                    let offsets = &self.offsets[begin..begin + axis.count];
-                    (offsets.iter().copied().min().unwrap_or(0), offsets.iter().copied().max().unwrap_or(0))
-                }
+        self.span_along(size, self.axes.iter())
+    }
+
+    /// Name the bytes of the chunk among which the elements of the place are, of `size` bytes each: one run, or several
+    /// where more than `gap` bytes are from one to the next along an axis.
+    pub fn runs(&self, size: usize, gap: usize, runs: &mut Vec<Range<isize>>) {
+        let far = (0..self.axes.len()).max_by_key(|number| self.distance(&self.axes[*number]));
+        let Some(far) = far.filter(|number| self.distance(&self.axes[*number]) > gap) else {
+            runs.push(self.span(size));
+            return;
+        };
+        let others = self.axes.iter().enumerate().filter(|(number, _)| *number != far).map(|(_, axis)| axis);
+        let one = self.span_along(size, others);
+        let axis = self.axes[far];
+        runs.extend((0..axis.count).map(|number| {
+            let offset = match axis.from {
+                Steps::Even(step) => step * number.cast_signed(),
+                Steps::Listed(begin) => self.offsets[begin + number],
             };
-            low += least.min(most);
-            high += most.max(least);
+            one.start + offset..one.end + offset
+        }));
+    }
+
+    fn span_along<'a>(&'a self, size: usize, axes: impl Iterator<Item = &'a Axis>) -> Range<isize> {
+        let (mut low, mut high) = (self.chunk, self.chunk + size.cast_signed());
+        for axis in axes {
+            let (least, most) = self.ends(axis);
+            low += least;
+            high += most;
         }
         low..high
+    }
+
+    /// How far apart neighbours along an axis are in memory that is read, those of a list on average.
+    fn distance(&self, axis: &Axis) -> usize {
+        let (least, most) = self.ends(axis);
+        most.abs_diff(least) / (axis.count - 1).max(1)
+    }
+
+    /// Bytes from the first element of an axis to the lowest, and to the highest, in memory that is read.
+    fn ends(&self, axis: &Axis) -> (isize, isize) {
+        match axis.from {
+            Steps::Even(step) => {
+                let last = step * (axis.count.cast_signed() - 1);
+                (last.min(0), last.max(0))
+            }
+            Steps::Listed(begin) => {
+                let offsets = &self.offsets[begin..begin + axis.count];
+                (offsets.iter().copied().min().unwrap_or(0), offsets.iter().copied().max().unwrap_or(0))
+            }
+        }
     }
 
     /// Whether the elements are `count` neighbours of `size` bytes on both sides.

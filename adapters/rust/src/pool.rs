@@ -7,6 +7,10 @@
 //! A helper is woken on another CPU than the caller's. Schedulers tend to put a thread that is woken where the one is
 //! that wakes it, and find out only milliseconds later that the other CPUs are idle; a batch may be over by then.
 //!
+//! Waking a thread whose CPU has gone to sleep takes 50 microseconds and more, and small reads come one after the other.
+//! So a helper that was called again soon after its last work stays awake for a moment after the next; and a caller
+//! looks a few times whether the last helper is done before it sleeps.
+//!
 //! The pool belongs to a process. A forked child has none of its threads, and its lock may have been held at the
 //! fork; so the child never touches the old pool and makes a new one.
 
@@ -14,9 +18,10 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use crate::cpu;
 
@@ -40,6 +45,9 @@ struct Helper {
     number: cpu::ThreadNumber,
     /// Whether it is to wake up, and what it has to undo then.
     woken: Mutex<Option<cpu::Detour>>,
+    /// Whether `woken` is worth a look.
+    is_woken: AtomicBool,
+    is_awake: AtomicBool,
 }
 
 #[derive(Default)]
@@ -52,6 +60,9 @@ struct State {
 struct Pool {
     process: u32,
     most: usize,
+    /// Helpers that may stay awake at a time, and those that do.
+    most_awake: usize,
+    awake: AtomicUsize,
     state: Mutex<State>,
     left: Condvar,
 }
@@ -67,6 +78,15 @@ const MOST_WAITING: usize = 32;
 
 /// Bytes that these threads have at hand together, about, as far as a few threads need no more.
 const WAITING_BYTES: usize = 12 << 20;
+
+/// How long a helper stays awake when it has nothing to do.
+const AWAKE: Duration = Duration::from_micros(200);
+
+/// How many helpers stay awake at most; small reads call no more.
+const MOST_AWAKE: usize = 4;
+
+/// How long a caller looks for the last helper before it sleeps.
+const LAST_LOOK: Duration = Duration::from_micros(50);
 
 /// How many threads work on a batch when nothing limits them: the caller and all helpers.
 #[must_use]
@@ -86,14 +106,14 @@ pub fn share(helpers: usize, work: &Work<'_>) {
 /// Call `work` on this thread, and on threads that are not those of [`share`], mostly wait, and need so many bytes each.
 pub fn share_waiting(bytes: usize, work: &Work<'_>) {
     let helpers = (WAITING_BYTES / bytes.max(1)).clamp(4, MOST_WAITING - 1);
-    pool(&WAITING, || MOST_WAITING - 1).run(helpers, work);
+    pool(&WAITING, || Pool::new(MOST_WAITING - 1, 0)).run(helpers, work);
 }
 
 fn cores() -> &'static Pool {
-    pool(&POOL, || thread::available_parallelism().map_or(1, usize::from) - 1)
+    pool(&POOL, || Pool::new(thread::available_parallelism().map_or(1, usize::from) - 1, MOST_AWAKE))
 }
 
-fn pool(slot: &'static Slot, most: impl Fn() -> usize) -> &'static Pool {
+fn pool(slot: &'static Slot, new: impl Fn() -> Pool) -> &'static Pool {
     let process = std::process::id();
     let mut current = slot.load(Ordering::Acquire);
     loop {
@@ -103,7 +123,7 @@ fn pool(slot: &'static Slot, most: impl Fn() -> usize) -> &'static Pool {
         {
             return pool;
         }
-        let made = Box::into_raw(Box::new(Pool::new(process, most())));
+        let made = Box::into_raw(Box::new(new()));
         match slot.compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: it is published now and never freed.
             Ok(_) => return unsafe { &*made },
@@ -117,8 +137,9 @@ fn pool(slot: &'static Slot, most: impl Fn() -> usize) -> &'static Pool {
 }
 
 impl Pool {
-    fn new(process: u32, most: usize) -> Self {
-        Self { process, most, state: Mutex::default(), left: Condvar::new() }
+    fn new(most: usize, most_awake: usize) -> Self {
+        let (process, awake) = (std::process::id(), AtomicUsize::new(0));
+        Self { process, most, most_awake, awake, state: Mutex::default(), left: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -164,12 +185,14 @@ impl Pool {
 
     fn help(&self) {
         let helper = Arc::new(Helper::current());
+        let mut soon = false;
         let mut state = self.lock();
         loop {
             let Some(job) = state.jobs.front().cloned() else {
+                helper.is_awake.store(soon && self.stays_awake(), Ordering::Relaxed);
                 state.idle.push(Arc::clone(&helper));
                 drop(state);
-                helper.sleep();
+                soon = self.rest(&helper);
                 state = self.lock();
                 continue;
             };
@@ -188,27 +211,74 @@ impl Pool {
             }
         }
     }
+
+    /// Whether one more helper may stay awake; it is counted then.
+    fn stays_awake(&self) -> bool {
+        let one_more = |awake| (awake < self.most_awake).then_some(awake + 1);
+        self.awake.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+    }
+
+    /// Let a helper rest until it is woken, and say whether that was so soon that it had better stay awake next time.
+    fn rest(&self, helper: &Helper) -> bool {
+        let begin = Instant::now();
+        if helper.is_awake.load(Ordering::Relaxed) {
+            look(AWAKE, || helper.is_woken.load(Ordering::Relaxed));
+            helper.is_awake.store(false, Ordering::Relaxed);
+            self.awake.fetch_sub(1, Ordering::Relaxed);
+        }
+        helper.sleep();
+        begin.elapsed() < AWAKE
+    }
+}
+
+/// Look again and again whether something has come, for so long at most; others that want this CPU may have it.
+fn look(most: Duration, has_come: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !has_come() && begin.elapsed() < most {
+        for _ in 0..32 {
+            std::hint::spin_loop();
+        }
+        thread::yield_now();
+    }
 }
 
 impl Helper {
     fn current() -> Self {
-        Self { thread: thread::current(), number: cpu::thread_number(), woken: Mutex::default() }
+        let (thread, number) = (thread::current(), cpu::thread_number());
+        Self {
+            thread,
+            number,
+            woken: Mutex::default(),
+            is_woken: AtomicBool::default(),
+            is_awake: AtomicBool::default(),
+        }
     }
 
     fn wake(&self) {
-        *self.lock() = Some(cpu::keep_away(self.number));
+        // Who is awake has a CPU. When it falls asleep meanwhile, it only misses the choice of another one.
+        let is_awake = self.is_awake.load(Ordering::Relaxed);
+        let mut woken = self.lock();
+        *woken = Some(if is_awake { cpu::Detour::none() } else { cpu::keep_away(self.number) });
+        self.is_woken.store(true, Ordering::Relaxed);
+        drop(woken);
         self.thread.unpark();
     }
 
     /// Wait for [`Helper::wake`].
     fn sleep(&self) {
         let detour = loop {
-            if let Some(detour) = self.lock().take() {
+            if let Some(detour) = self.called() {
                 break detour;
             }
             thread::park();
         };
         detour.end();
+    }
+
+    fn called(&self) -> Option<cpu::Detour> {
+        let mut woken = self.lock();
+        self.is_woken.store(false, Ordering::Relaxed);
+        woken.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<cpu::Detour>> {
@@ -225,6 +295,11 @@ impl Drop for Withdraw<'_> {
     fn drop(&mut self) {
         let mut state = self.pool.lock();
         state.jobs.retain(|job| !Arc::ptr_eq(job, self.job));
+        if self.job.running.load(Ordering::Relaxed) > 0 {
+            drop(state);
+            look(LAST_LOOK, || self.job.running.load(Ordering::Relaxed) == 0);
+            state = self.pool.lock();
+        }
         while self.job.running.load(Ordering::Relaxed) > 0 {
             state = self.pool.left.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::batch::{Inputs, each};
 use crate::buffers::Array;
-use crate::chain::{Decoded, decode};
+use crate::chain::{Decoded, Stage, decode};
 use crate::copy::{Element, copy};
 use crate::entries::{Entries, Layout, Selections};
 use crate::errors::{Fault, Outcome};
@@ -69,7 +69,12 @@ impl Reading<'_> {
         let target = straight.then(|| unsafe {
             std::slice::from_raw_parts_mut(self.out.pointer().offset(place.out), self.chunk.nbytes)
         });
-        let decoded = decode(&self.chunk.stages, input, worker, target)?;
+        let decoded = if target.is_none() && self.blocks(input, rows.clone(), place, worker)? {
+            self.selections.find(first, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
+            Decoded::Front(0..self.chunk.nbytes)
+        } else {
+            decode(&self.chunk.stages, input, worker, target)?
+        };
         let Some(data) = self.chunk.array(&decoded, worker)? else {
             return Ok(());
         };
@@ -86,41 +91,70 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The bytes of a chunk that its selections want, from the first to the last.
-    ///
-    /// # Errors
-    /// When a selection is out of bounds.
-    pub fn span(&self, rows: Range<usize>, worker: &mut Worker) -> Outcome<Range<usize>> {
-        let mut wanted: Option<Range<isize>> = None;
-        for row in rows {
-            let place = &mut worker.place;
-            self.selections.find(row, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
-            if place.is_empty {
-                continue;
-            }
-            let span = place.span(self.element.size);
-            wanted = Some(wanted.map_or(span.clone(), |all| all.start.min(span.start)..all.end.max(span.end)));
+    /// Decode only the blocks that have what is wanted, to where they are in the chunk; whether that was done.
+    fn blocks(&self, input: &[u8], rows: Range<usize>, place: &mut Place, worker: &mut Worker) -> Outcome<bool> {
+        let (nbytes, most) = (self.chunk.nbytes, self.chunk.nbytes / 4 * 3);
+        let [Stage { kernel, exact: Some(exact), name, .. }] = self.chunk.stages.as_slice() else {
+            return Ok(false);
+        };
+        let Some(size) = kernel.blocksize(input).filter(|size| *size < most && *exact == nbytes) else {
+            return Ok(false);
+        };
+        // Runs that are less than a block apart may have a block in common, and others have none.
+        let runs = self.runs(rows, size - 1, place)?;
+        let blocks = runs.iter().map(|run| run.end.div_ceil(size) - run.start / size).sum::<usize>();
+        if blocks.saturating_mul(size) > most {
+            return Ok(false);
         }
-        let wanted = wanted.unwrap_or(0..0);
-        let number = |offset: isize| usize::try_from(offset).unwrap_or(0).min(self.chunk.nbytes);
-        Ok(number(wanted.start)..number(wanted.end))
+        let out = worker.front.room(nbytes)?;
+        for run in &runs {
+            if !kernel.decode_part(input, run, out).map_err(|fault| fault.by(name))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    /// Put elements of a chunk that nothing was done to where its selections go; `data` are those within `span`.
+    /// The bytes of a chunk among which its selections are, in order: runs that are more than `gap` bytes apart.
     ///
     /// # Errors
     /// When a selection is out of bounds.
-    pub fn put_part(&self, data: &[u8], span: &Range<usize>, rows: Range<usize>, worker: &mut Worker) -> Outcome<()> {
+    pub fn runs(&self, rows: Range<usize>, gap: usize, place: &mut Place) -> Outcome<Vec<Range<usize>>> {
+        let mut found = Vec::new();
+        for row in rows {
+            self.selections.find(row, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
+            if !place.is_empty {
+                place.runs(self.element.size, gap, &mut found);
+            }
+        }
+        found.sort_unstable_by_key(|run| run.start);
+        let number = |offset: isize| usize::try_from(offset).unwrap_or(0).min(self.chunk.nbytes);
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for run in found.into_iter().map(|run| number(run.start)..number(run.end)) {
+            match runs.last_mut() {
+                Some(last) if run.start <= last.end.saturating_add(gap) => last.end = last.end.max(run.end),
+                _ => runs.push(run),
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Put elements of a chunk that nothing was done to where its selections go; `data` are those from `first` on, as far
+    /// as selections want them.
+    ///
+    /// # Errors
+    /// When a selection is out of bounds.
+    pub fn put_part(&self, data: &[u8], first: usize, rows: Range<usize>, worker: &mut Worker) -> Outcome<()> {
         for row in rows {
             let place = &mut worker.place;
             self.selections.find(row, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
             let wanted = place.span(self.element.size);
-            let inside = usize::try_from(wanted.start).is_ok_and(|start| start >= span.start)
-                && usize::try_from(wanted.end).is_ok_and(|end| end <= span.start + data.len());
+            let inside = usize::try_from(wanted.start).is_ok_and(|start| start >= first)
+                && usize::try_from(wanted.end).is_ok_and(|end| end <= first + data.len());
             if !inside && !place.is_empty {
                 return Err(Fault::corrupt("a part of a chunk is too short"));
             }
-            let begin = place.chunk - span.start.cast_signed();
+            let begin = place.chunk - first.cast_signed();
             // SAFETY: `find` checked that the elements of the place are within the array; those of the chunk are within the
             // data, as was just seen, unless there are none.
             unsafe {

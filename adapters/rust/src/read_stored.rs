@@ -11,6 +11,7 @@ use crate::entries::Entries;
 use crate::errors::{Fault, Kind, Outcome};
 use crate::load::Load;
 use crate::pace::Pace;
+use crate::place::Place;
 use crate::pool;
 use crate::read::{Reading, groups};
 use crate::worker::{Memory, Worker};
@@ -40,6 +41,25 @@ pub trait Storage: Sync {
     /// # Errors
     /// When storage fails, or has fewer bytes than the length that is given.
     fn read(&self, source: usize, offset: usize, length: Option<usize>, into: &mut Memory) -> Outcome<Option<usize>>;
+
+    /// Read parts of one version of an object into memory, as far apart there as they are in the object. False when there
+    /// is nothing.
+    ///
+    /// # Errors
+    /// When storage fails, or the object is not of the right length.
+    fn read_parts(&self, parts: &Parts<'_>, into: &mut Memory) -> Outcome<bool>;
+}
+
+/// Parts of an object.
+pub struct Parts<'a> {
+    /// Which object of the storage.
+    pub source: usize,
+    /// The byte from which on the parts are counted.
+    pub offset: usize,
+    /// In order, none within another.
+    pub ranges: &'a [Range<usize>],
+    /// How many bytes the object has to have from `offset` on, unless it has other bytes there too.
+    pub whole: Option<usize>,
 }
 
 /// Encoded chunks in storage.
@@ -74,6 +94,9 @@ struct Request {
     begin: usize,
     end: Option<usize>,
 }
+
+/// The parts to be read of an item, none for all of it.
+type Ranges = Vec<Range<usize>>;
 
 impl Rows<'_> {
     /// Where the bytes of a row are: source, offset, and length unless all bytes are wanted. None for a missing chunk.
@@ -121,12 +144,20 @@ impl Reading<'_> {
         let workers = max_workers.unwrap_or_else(pool::size).max(1);
         let nbytes = items.len().saturating_mul(self.chunk.nbytes);
         let share = nbytes / workers.saturating_mul(4);
-        let requests = requests(&items, self.chunk.nbytes, share.clamp(MIN_REQUEST, MAX_REQUEST));
+        let parts = self.parts(&items)?;
+        let requests = requests(&items, &parts, self.chunk.nbytes, share.clamp(MIN_REQUEST, MAX_REQUEST));
         let bytes = nbytes / requests.len().max(1);
         each_stored(requests.len(), Load::like(bytes, &self.chunk.decoding), max_workers, |number, worker, pace| {
             let request = &requests[number];
             let mut memory = std::mem::take(&mut worker.input);
-            let result = self.request(storage, request, &items[request.items.clone()], &mut memory, worker, pace);
+            let result = match parts.get(request.items.start) {
+                Some(ranges) if !ranges.is_empty() => {
+                    let item = &items[request.items.start];
+                    self.read_part(storage, item, ranges, &mut memory, worker, pace)
+                        .map_err(|fault| fault.at(item.chunk))
+                }
+                _ => self.request(storage, request, &items[request.items.clone()], &mut memory, worker, pace),
+            };
             worker.input = memory;
             result
         })
@@ -158,11 +189,6 @@ impl Reading<'_> {
         worker: &mut Worker,
         pace: &Pace,
     ) -> Outcome<()> {
-        if let [item] = items
-            && let Some(span) = self.part(item, worker).map_err(|fault| fault.at(item.chunk))?
-        {
-            return self.read_part(storage, item, &span, memory, worker, pace).map_err(|fault| fault.at(item.chunk));
-        }
         let first = items[0].chunk;
         let length = request.end.map(|end| end - request.begin);
         let read = pace.request(|| {
@@ -181,64 +207,62 @@ impl Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// What is to be read of a large chunk of which little is wanted, and to which nothing is done but copying.
-    fn part(&self, item: &Item, worker: &mut Worker) -> Outcome<Option<Range<usize>>> {
+    /// What is to be read of each of large chunks to which nothing is done but copying; nothing when chunks are others.
+    fn parts(&self, items: &[Item]) -> Outcome<Vec<Ranges>> {
         if !self.chunk.stages.is_empty() || self.chunk.nbytes < MIN_REQUEST {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let span = self.span(item.rows.clone(), worker)?;
-        Ok((span.len() < self.chunk.nbytes / 2).then_some(span))
+        Worker::lend(|worker| {
+            let part = |item: &Item| self.part(item, &mut worker.place).map_err(|fault| fault.at(item.chunk));
+            items.iter().map(part).collect()
+        })
+    }
+
+    /// What is to be read of one of them, unless that is about all of it.
+    fn part(&self, item: &Item, place: &mut Place) -> Outcome<Ranges> {
+        let mut runs = self.runs(item.rows.clone(), MAX_GAP, place)?;
+        let effort: usize = runs.iter().map(|run| run.len() + MAX_GAP).sum();
+        if effort >= self.chunk.nbytes || item.length.is_some_and(|length| length != self.chunk.nbytes) {
+            runs.clear();
+        }
+        Ok(runs)
     }
 
     fn read_part(
         &self,
         storage: &dyn Storage,
         item: &Item,
-        span: &Range<usize>,
+        ranges: &[Range<usize>],
         memory: &mut Memory,
         worker: &mut Worker,
         pace: &Pace,
     ) -> Outcome<()> {
-        let read = pace.request(|| {
-            let read = self.load_part(storage, item, span, memory);
-            (span.len(), read)
-        })?;
+        let (first, end) = (ranges[0].start, ranges[ranges.len() - 1].end);
+        let whole = item.length.is_none().then_some(self.chunk.nbytes);
+        // Where a request takes long, bytes between are the lesser evil.
+        let together = first..end;
+        let ranges = if pace.is_slow() { std::slice::from_ref(&together) } else { ranges };
+        let parts = Parts { source: item.source, offset: item.offset, ranges, whole };
+        let found = pace.request(|| (end - first, storage.read_parts(&parts, memory)))?;
         let _permit = pace.permit();
-        if read {
-            return self.put_part(memory.filled(span.len()), span, item.rows.clone(), worker);
+        if found {
+            return self.put_part(memory.filled(end - first), first, item.rows.clone(), worker);
         }
         self.one(None, item.rows.clone(), worker)
-    }
-
-    /// Read a part of a chunk, which has to be of the right length all the same; whether there is anything.
-    fn load_part(&self, storage: &dyn Storage, item: &Item, span: &Range<usize>, memory: &mut Memory) -> Outcome<bool> {
-        let length = match item.length {
-            Some(length) => Some(length),
-            None => storage.hold(item.source)?.map(|size| size.saturating_sub(item.offset)),
-        };
-        let Some(length) = length else {
-            return Ok(false);
-        };
-        let read = if length == self.chunk.nbytes {
-            storage.read(item.source, item.offset + span.start, Some(span.len()), memory).map(|read| read.is_some())
-        } else {
-            Err(Fault::length("wrong length", self.chunk.nbytes, length).by("bytes"))
-        };
-        if item.length.is_none() {
-            storage.release(item.source);
-        }
-        read
     }
 }
 
 /// Put neighbours together.
-fn requests(items: &[Item], nbytes: usize, most: usize) -> Vec<Request> {
+fn requests(items: &[Item], parts: &[Ranges], nbytes: usize, most: usize) -> Vec<Request> {
+    let is_whole = |number: usize| parts.get(number).is_none_or(Vec::is_empty);
     let mut requests: Vec<Request> = Vec::new();
     for (number, item) in items.iter().enumerate() {
         let end = item.length.and_then(|length| item.offset.checked_add(length));
         if let Some(last) = requests.last_mut()
             && let (Some(stop), Some(end)) = (last.end, end)
             && items[last.items.start].source == item.source
+            && is_whole(last.items.start)
+            && is_whole(number)
             && item.offset <= stop.saturating_add(MAX_GAP)
             && end.saturating_sub(last.begin) <= MAX_REQUEST
             && (last.items.len() + 1).saturating_mul(nbytes) <= most
@@ -254,6 +278,8 @@ fn requests(items: &[Item], nbytes: usize, most: usize) -> Vec<Request> {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::{Item, requests};
 
     fn item(source: usize, offset: usize, length: Option<usize>) -> Item {
@@ -264,20 +290,28 @@ mod tests {
     fn neighbours_are_read_together() {
         let items = [item(0, 0, Some(10)), item(0, 12, Some(10)), item(0, 1 << 20, Some(5)), item(1, 0, None)];
         let made: Vec<_> =
-            requests(&items, 1, 100).into_iter().map(|made| (made.items, made.begin, made.end)).collect();
+            requests(&items, &[], 1, 100).into_iter().map(|made| (made.items, made.begin, made.end)).collect();
         assert_eq!(made, [(0..2, 0, Some(22)), (2..3, 1 << 20, Some((1 << 20) + 5)), (3..4, 0, None)]);
     }
 
     #[test]
     fn requests_are_no_larger_than_allowed() {
         let items = [item(0, 0, Some(10)), item(0, 10, Some(10)), item(0, 20, Some(10))];
-        assert_eq!(requests(&items, 50, 100).len(), 2);
+        assert_eq!(requests(&items, &[], 50, 100).len(), 2);
+    }
+
+    #[test]
+    fn items_of_which_a_part_is_read_are_alone() {
+        let items = [item(0, 0, Some(10)), item(0, 10, Some(10)), item(0, 20, Some(10)), item(0, 30, Some(10))];
+        let parts = [vec![], iter::once(2..3).collect(), vec![], vec![]];
+        let made: Vec<_> = requests(&items, &parts, 1, 100).into_iter().map(|made| made.items).collect();
+        assert_eq!(made, [0..1, 1..2, 2..4]);
     }
 
     #[test]
     fn bytes_may_be_shared() {
         let items = [item(0, 0, Some(10)), item(0, 2, Some(3))];
-        let made = requests(&items, 1, 100);
+        let made = requests(&items, &[], 1, 100);
         assert_eq!((made.len(), made[0].end), (1, Some(10)));
     }
 }

@@ -16,6 +16,12 @@ const KEPT: usize = 4 << 20;
 pub struct Memory(Vec<u8>);
 
 impl Memory {
+    /// How many bytes it has now.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.len()
+    }
+
     /// Lend exactly so many bytes; those that were lent before keep their contents if no more are asked for.
     ///
     /// # Errors

@@ -150,16 +150,16 @@ def evened(axis: Axis, *, descending: bool = False) -> Axis:
     runs = axis.runs
     if runs is None:
         return axis
-    counts = runs.counts
+    counts, first = runs.counts, np.diff(runs.values[: runs.offsets[1] if len(runs.offsets) > 1 else 0])
+    if (first != first[:1]).any():
+        return axis  # as most lists are; nothing else has to be looked at
     padded = np.append(runs.values, [0, 0])
     heads = np.minimum(runs.offsets[:-1], len(runs.values))
     step = np.where(counts > 1, padded[heads + 1] - padded[heads], 1)
-    within = np.ones(max(len(runs.values) - 1, 0), bool)
+    is_odd = np.diff(runs.values) != np.repeat(step, counts)[:-1]
     inner_heads = runs.offsets[1:-1]
-    within[inner_heads[(inner_heads > 0) & (inner_heads < len(runs.values))] - 1] = False
-    expected = np.repeat(step, counts)[:-1]
-    is_even = not (np.diff(runs.values)[within] != expected[within]).any()
-    if not is_even or (np.abs(step) if descending else step).min(initial=1) < 1:
+    is_odd[inner_heads[(inner_heads > 0) & (inner_heads < len(runs.values))] - 1] = False
+    if is_odd.any() or (np.abs(step) if descending else step).min(initial=1) < 1:
         return axis
     return attrs.evolve(axis, start=np.where(counts > 0, padded[heads], 0), step=step, runs=None)
 

@@ -5,10 +5,11 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
+use std::ops::Range;
 
 use blosc_src::{
     BLOSC_MAX_BUFFERSIZE, BLOSC_MAX_OVERHEAD, BLOSC_MIN_HEADER_LENGTH, blosc_cbuffer_validate, blosc_compress_ctx,
-    blosc_decompress_ctx,
+    blosc_decompress_ctx, blosc_getitem,
 };
 
 use super::{Options, Written, header};
@@ -79,6 +80,47 @@ impl Blosc {
 
 /// Decode the frame.
 pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
+    let decoded = validate(input)?;
+    if decoded > out.len() {
+        return Ok(None);
+    }
+    if decoded == 0 {
+        return Ok(Some(0));
+    }
+    // SAFETY: the frame was validated, so all of it is within `input`, and no more than `out.len()` is written.
+    let size = unsafe { blosc_decompress_ctx(input.as_ptr().cast(), out.as_mut_ptr().cast(), out.len(), 1) };
+    match usize::try_from(size) {
+        Ok(size) if size == decoded => Ok(Some(size)),
+        _ => Err(Fault::corrupt("the frame is broken")),
+    }
+}
+
+/// Bytes of the blocks that are decoded each by itself, as the header has it.
+pub fn blocksize(input: &[u8]) -> Option<usize> {
+    header(input.get(8..HEADER)?).map(|size| size as usize).filter(|size| *size > 0)
+}
+
+/// Decode the blocks that have some of the bytes of a range, and put those where they are in the whole.
+pub fn decode_part(input: &[u8], range: &Range<usize>, out: &mut [u8]) -> Outcome<bool> {
+    if validate(input)? != out.len() || range.is_empty() {
+        return Ok(false);
+    }
+    let typesize = usize::from(input[3]).max(1);
+    let (first, end) = (range.start / typesize, range.end.div_ceil(typesize));
+    let Some(place) = out.get_mut(first * typesize..end * typesize) else {
+        return Ok(false);
+    };
+    let (Ok(start), Ok(count)) = (i32::try_from(first), i32::try_from(end - first)) else {
+        return Ok(false);
+    };
+    // SAFETY: the frame was validated, so all of it is within `input`; the items are within the frame, and there is room for
+    // as many.
+    let size = unsafe { blosc_getitem(input.as_ptr().cast(), start, count, place.as_mut_ptr().cast()) };
+    Ok(usize::try_from(size) == Ok(place.len()))
+}
+
+/// Check that there is a frame, and say how many bytes it decodes to.
+fn validate(input: &[u8]) -> Outcome<usize> {
     if input.len() < HEADER {
         return Err(Fault::corrupt("no room for a header").with(HEADER, input.len()));
     }
@@ -92,20 +134,12 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
     if !valid || claimed != decoded {
         return Err(Fault::corrupt("no valid header"));
     }
-    if decoded > out.len() {
-        return Ok(None);
+    // The library takes larger blocks when there is room for them, whatever comes out.
+    let blocks = size(&input[8..]);
+    if decoded > 0 && !(1..=decoded).contains(&blocks) {
+        return Err(Fault::corrupt("wrong size of blocks").with(format!("1 to {decoded}"), blocks));
     }
-    if decoded == 0 {
-        return Ok(Some(0));
-    }
-    // The library compares the size of blocks with that of the memory, which must not make a difference.
-    let out = &mut out[..decoded];
-    // SAFETY: the frame was validated, so all of it is within `input`, and no more than `out.len()` is written.
-    let size = unsafe { blosc_decompress_ctx(input.as_ptr().cast(), out.as_mut_ptr().cast(), out.len(), 1) };
-    match usize::try_from(size) {
-        Ok(size) if size == decoded => Ok(Some(size)),
-        _ => Err(Fault::corrupt("the frame is broken")),
-    }
+    Ok(decoded)
 }
 
 /// The decoded size that the header claims.

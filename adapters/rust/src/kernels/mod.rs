@@ -111,6 +111,27 @@ impl Kernel {
         if let Self::Checksum(checksum) = self { Some(checksum).filter(|sum| sum.is_first()) } else { None }
     }
 
+    /// How many bytes can be decoded by themselves, for encoded bytes of several such blocks.
+    #[must_use]
+    pub fn blocksize(&self, input: &[u8]) -> Option<usize> {
+        match self {
+            Self::Blosc(_) => blosc::blocksize(input),
+            _ => None,
+        }
+    }
+
+    /// Decode a range of bytes, and put it where it is in the whole, which has the size of `out`. False when that cannot be
+    /// done; whoever decodes all then finds out why.
+    ///
+    /// # Errors
+    /// When the bytes are not encoded ones.
+    pub fn decode_part(&self, input: &[u8], range: &Range<usize>, out: &mut [u8]) -> Outcome<bool> {
+        match self {
+            Self::Blosc(_) => blosc::decode_part(input, range, out),
+            _ => Ok(false),
+        }
+    }
+
     /// The decoded bytes as a range of the encoded ones; None when they are others.
     ///
     /// # Errors

@@ -157,8 +157,8 @@ fn page<W: Word + pco::data_types::Latent>(
     }
     let state_bits = meta.per_latent_var.primary.ans_size_log;
     let table = Table::new(bins, state_bits)?;
-    let bits = differences * <W as Word>::BITS as usize + STREAMS * state_bits as usize;
-    let mut start = head.get(head.len().checked_sub(bits.div_ceil(8))?..)?.to_vec();
+    let length = differences * <W as Word>::BITS as usize + STREAMS * state_bits as usize;
+    let mut start = head.get(head.len().checked_sub(length.div_ceil(8))?..)?.to_vec();
     start.extend([0; 8]);
     let mut at = 0;
     let mut take = |count: u32| {
@@ -201,11 +201,11 @@ impl<W: Word + pco::data_types::Latent> Table<W> {
         let nodes = symbols.into_iter().map(|symbol| {
             let number = seen[symbol];
             seen[symbol] += 1;
-            let bits = number.leading_zeros() - size.leading_zeros();
+            let missing = number.leading_zeros() - size.leading_zeros();
             Some(Node {
                 lower: bins[symbol].lower,
-                next: u16::try_from((number << bits) - size).ok()?,
-                state_bits: u8::try_from(bits).ok()?,
+                next: u16::try_from((number << missing) - size).ok()?,
+                state_bits: u8::try_from(missing).ok()?,
                 offset_bits: u8::try_from(bins[symbol].offset_bits).ok()?,
             })
         });
@@ -304,13 +304,14 @@ fn symbols<W: Word>(
         // which have as many bits.
         let node = unsafe { nodes.get_unchecked(*state) };
         let bits = u32::from(node.state_bits);
-        let more = _bzhi_u64(packed >> *shift, bits);
+        #[allow(clippy::cast_possible_truncation, reason = "no more than 14 bits")]
+        let more = _bzhi_u64(packed >> *shift, bits) as usize;
         batch.lower[number] = node.lower;
         batch.begin[number] = begin;
         batch.offset_bits[number] = u32::from(node.offset_bits);
         begin += u32::from(node.offset_bits);
         *shift += bits as usize;
-        *state = usize::from(node.next) + more as usize;
+        *state = usize::from(node.next) + more;
     };
     let mut next = 0;
     while next + STREAMS <= count.min(BATCH) {

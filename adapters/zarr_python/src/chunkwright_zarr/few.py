@@ -19,11 +19,14 @@ from chunkwright_store import Boxes
 from chunkwright_store.jobs import name_chunk
 from chunkwright_store.native import local_root
 from chunkwright_store.zarr import Kind
-from chunkwright_zarr.driving import MAX_PLANNED_ON_LOOP, Keys
+from chunkwright_zarr.driving import Keys
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row
 
 __all__ = ("FewBoxes", "few_boxes")
+
+MAX_FEW = 8192
+"""Most chunks; zarr takes five microseconds for each of them on its loop, and what is done here a third of one."""
 
 MAX_FEW_NBYTES = 256 << 20
 """Most decoded bytes; what is larger is read in steps, between which a call can be cancelled."""
@@ -121,7 +124,7 @@ def few_boxes(
         None when it is anything else.
     """
     ready, rows = readies[0], groups[0].rows
-    if ready.box_reader is None or kind == "async" or drop_axes or len(groups) > 1 or len(rows) > MAX_PLANNED_ON_LOOP:
+    if ready.box_reader is None or kind == "async" or drop_axes or len(groups) > 1 or len(rows) > MAX_FEW:
         return None
     root = local_root(row[0] for row in rows) if kind == "local" else None
     if kind == "local" and root is None:

@@ -1,0 +1,125 @@
+"""Blosc frames of several blocks: only those that have wanted elements are decoded."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chunkwright import Buffers, CodecError, PreparedChain
+from chunkwright.selection import entries_of
+from tests.rust.chains import BIG, LITTLE, prepare
+
+SHAPE = (50, 40, 150)
+TRANSPOSE = {"name": "transpose", "configuration": {"order": [2, 0, 1]}}
+# Blosc makes this as many times as large as it likes; there are 3 to 18 blocks and a part of one.
+BLOCKSIZE = 1 << 16
+VALUES = np.random.default_rng(8).integers(0, 2000, SHAPE).astype("i4")
+
+SELECTIONS: dict[str, Any] = {
+    "a plane": 31,
+    "the last plane": 49,
+    "a box": (slice(3, 7), slice(30, 40), slice(0, 5)),
+    "far planes": slice(2, 50, 15),
+    "far planes backwards": slice(49, None, -12),
+    "an element": (17, 20, 108),
+    "lists": (np.array([44, 2, 30]), np.array([3, 39]), np.array([0])),
+    "nothing": (slice(4, 4), 0),
+    "everything": slice(None),
+}
+
+
+def blosc(cname: str, shuffle: str, typesize: int) -> dict[str, Any]:
+    configuration = {"cname": cname, "clevel": 3, "shuffle": shuffle, "typesize": typesize, "blocksize": BLOCKSIZE}
+    return {"name": "blosc", "configuration": configuration}
+
+
+COMPRESSORS = [
+    blosc(cname, shuffle, typesize)
+    for cname, (shuffle, typesize) in itertools.product(
+        ("lz4", "blosclz", "zstd"), (("noshuffle", 1), ("shuffle", 4), ("shuffle", 7), ("bitshuffle", 2))
+    )
+]
+
+
+def chain_of(compressor: dict[str, Any], *before: Any) -> PreparedChain:
+    return prepare([*(before or [LITTLE]), compressor], "int32", SHAPE, fill_value=0)
+
+
+def encoded(chain: PreparedChain) -> bytes:
+    made = chain.encode(VALUES)
+    assert made is not None
+    assert int.from_bytes(bytes(made)[8:12], "little") < VALUES.nbytes / 2
+    return bytes(made)
+
+
+def read(chain: PreparedChain, data: bytes, selection: Any) -> np.ndarray:
+    entries, shape = entries_of(selection, SHAPE)
+    out = np.full(shape, -1, "i4")
+    chain.decode_many_into(Buffers.of([data]), entries, out)
+    return out
+
+
+def expected(selection: Any) -> np.ndarray:
+    is_lists = isinstance(selection, tuple) and isinstance(selection[0], np.ndarray)
+    return VALUES[np.ix_(*selection)] if is_lists else VALUES[selection]
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS, ids=lambda one: "-".join(map(str, one["configuration"].values())))
+@pytest.mark.parametrize("selection", SELECTIONS.values(), ids=list(SELECTIONS))
+def test_parts_are_what_numpy_selects(compressor: dict[str, Any], selection: Any) -> None:
+    chain = chain_of(compressor)
+    np.testing.assert_array_equal(read(chain, encoded(chain), selection), expected(selection))
+
+
+@pytest.mark.parametrize("before", [[BIG], [TRANSPOSE, LITTLE]], ids=["big", "transposed"])
+@pytest.mark.parametrize("selection", SELECTIONS.values(), ids=list(SELECTIONS))
+def test_byte_order_and_axes_are_put_right(before: list[Any], selection: Any) -> None:
+    chain = chain_of(blosc("lz4", "shuffle", 4), *before)
+    np.testing.assert_array_equal(read(chain, encoded(chain), selection), expected(selection))
+
+
+def test_bytes_that_do_not_compress_are_read_in_part_as_well() -> None:
+    noise = np.random.default_rng(1).integers(-(2**31), 2**31, SHAPE).astype("i4")
+    chain = chain_of(blosc("lz4", "noshuffle", 1))
+    made = chain.encode(noise)
+    assert made is not None
+    np.testing.assert_array_equal(read(chain, bytes(made), 31), noise[31])
+
+
+def test_a_damaged_block_matters_to_those_who_want_it() -> None:
+    chain = chain_of(blosc("zstd", "shuffle", 4))
+    data = bytearray(encoded(chain))
+    blocks = -(-VALUES.nbytes // int.from_bytes(data[8:12], "little"))
+    last = max(int.from_bytes(data[16 + 4 * block : 20 + 4 * block], "little") for block in range(blocks))
+    data[last : last + 4] = b"\xff\xff\xff\x7f"
+    np.testing.assert_array_equal(read(chain, bytes(data), 0), VALUES[0])
+    with pytest.raises(CodecError, match="blosc"):
+        read(chain, bytes(data), 49)
+    with pytest.raises(CodecError, match="blosc"):
+        read(chain, bytes(data), slice(None))
+
+
+@pytest.mark.parametrize("place", [0, 2, 3, 4, 8, 9, 12, 16, 17, 40, 70])
+def test_damaged_headers_never_give_more_than_an_error(place: int) -> None:
+    chain = chain_of(blosc("lz4", "shuffle", 4))
+    good = encoded(chain)
+    for value in (0, 1, 0x7F, 0x80, 0xFF):
+        data = bytearray(good)
+        data[place] = value
+        for selection in (0, 31, slice(2, 50, 15)):
+            try:
+                read(chain, bytes(data), selection)
+            except CodecError as error:
+                assert error.codec == "blosc"
+
+
+@pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 60, 4000, 90_000])
+def test_truncated_frames_are_refused_whatever_is_wanted(length: int) -> None:
+    chain = chain_of(blosc("lz4", "shuffle", 4))
+    data = encoded(chain)[:length]
+    for selection in (0, 49, slice(None)):
+        with pytest.raises(CodecError, match="blosc"):
+            read(chain, data, selection)
