@@ -325,21 +325,22 @@ impl<M: Mover> Walk<'_, M> {
     unsafe fn tiles(&self, outer: &Axis, inner: &Axis, from: *const u8, to: *mut u8) {
         let within = |most| matches!(inner.from, Steps::Even(step) if step.unsigned_abs() <= most);
         let edge = if within(CLOSE) { WIDE_TILE } else { TILE };
-        let is_near = within(NEAR);
-        let read = |first, second| from.wrapping_offset(self.at(outer.from, first) + self.at(inner.from, second));
+        let asks = within(NEAR) && outer.count.max(inner.count) > edge;
         for first in (0..outer.count).step_by(edge) {
             for second in (0..inner.count).step_by(edge) {
                 let part = Axis { count: edge.min(inner.count - second), ..*inner };
                 let below = second + edge < inner.count;
-                let (next_first, next_second) = if below { (first, second + edge) } else { (first + edge, 0) };
+                let (column, row) = if below { (first, second + edge) } else { (first + edge, 0) };
                 for number in first..outer.count.min(first + edge) {
-                    if is_near {
-                        ahead::fetch(read(next_first, next_second + number - first), edge * self.1.size());
+                    if asks {
+                        let next = self.at(outer.from, column) + self.at(inner.from, row + number - first);
+                        ahead::fetch(from.wrapping_offset(next), edge * self.1.size());
                     }
                     // SAFETY: each element that is named is one of the place.
                     unsafe {
+                        let from = from.offset(self.at(outer.from, number) + self.at(inner.from, second));
                         let to = to.offset(self.at(outer.to, number) + self.at(inner.to, second));
-                        self.line(&part, read(number, second), to);
+                        self.line(&part, from, to);
                     }
                 }
             }
