@@ -53,14 +53,25 @@ class ZarrArray(Opened):
 class OurArray(ZarrArray):
     """An array of zarr-python's under our pipeline, which reads many boxes as one plan."""
 
+    def __init__(self, array: Any) -> None:
+        super().__init__(array)
+        self._kept: NDArray[Any] | None = None
+
     def read_boxes(self, calls: Sequence[Call]) -> Sequence[NDArray[Any]]:
+        """Read boxes into the array that the last boxes were read into, as loaders do."""
+        self._kept = self._read_boxes(calls, self._kept)
+        return list(self._kept)
+
+    def read_new_boxes(self, calls: Sequence[Call]) -> Sequence[NDArray[Any]]:
+        """Read boxes into a new array, whose memory the system has to provide first."""
+        return list(self._read_boxes(calls, None))
+
+    def _read_boxes(self, calls: Sequence[Call], out: NDArray[Any] | None) -> NDArray[Any]:
         import chunkwright_zarr
 
-        if not hasattr(chunkwright_zarr, "read_boxes"):
-            raise CannotDoError("chunkwright_zarr.read_boxes does not exist here")
         starts = np.array([[item.start for item in call.selection] for call in calls])
         shape = tuple(item.stop - item.start for item in calls[0].selection)
-        return list(chunkwright_zarr.read_boxes(self.array, starts, shape))
+        return chunkwright_zarr.read_boxes(self.array, starts, shape, out=out)
 
 
 class ZarrPipeline(Contender):

@@ -2,7 +2,9 @@
 
 Whoever has an interface for many boxes uses it: ours reads them as one plan into one array, tensorstore gets all
 its futures at once, zarrista as many calls at a time as there are CPUs. zarr-python makes one call after the other;
-so does ours, as ``... by calls``, to show what the interface is worth.
+so does ours, as ``... by calls``, to show what the interface is worth. A loader of training data reads into the same
+array again and again, and so does ours; as ``... new array`` it asks for half a gigabyte of new memory each time, which
+takes as long as the system likes.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from benches.data import DataSet
 from benches.layouts import SHARDED, Layout
 from benches.operations import Call, random_boxes
 from benches.places import stored
+from benches.rivals.zarr_pipelines import OurArray
 from benches.session import Entrant, Session, assert_equal
 from benches.trial import Trial
 
@@ -53,10 +56,11 @@ def _enter(trial: Trial, entrant: Entrant, calls: tuple[Call, ...], data: DataSe
     name, opened = entrant.contender.name, entrant.opened
     check = partial(_check, calls, data)
     trial.enter(entrant.contender, partial(opened.read_boxes, calls), check)
-    if entrant.contender.role == "ours":
+    if isinstance(opened, OurArray):
         known = trial.session.results.contenders
-        known[f"{name}, by calls"] = {**known[name], "role": "ours by calls"}
-        trial.enter(entrant.contender, partial(opened.read_many, calls), check, name=f"{name}, by calls")
+        for what, read in (("new array", opened.read_new_boxes), ("by calls", opened.read_many)):
+            known[f"{name}, {what}"] = {**known[name], "role": f"ours {what}"}
+            trial.enter(entrant.contender, partial(read, calls), check, name=f"{name}, {what}")
 
 
 def _check(calls: tuple[Call, ...], data: DataSet, found: Sequence[Any]) -> None:

@@ -102,18 +102,23 @@ def test_a_damaged_block_matters_to_those_who_want_it() -> None:
         read(chain, bytes(data), slice(None))
 
 
-@pytest.mark.parametrize("place", [0, 2, 3, 4, 8, 9, 12, 16, 17, 40, 70])
+def fault(chain: PreparedChain, data: bytes, selection: Any) -> str | None:
+    """Which codec refuses, if any."""
+    try:
+        read(chain, data, selection)
+    except CodecError as error:
+        return error.codec
+    return None
+
+
+@pytest.mark.parametrize("place", [0, 2, 3, 4, 8, 9, 12, 16, 17])
 def test_damaged_headers_never_give_more_than_an_error(place: int) -> None:
     chain = chain_of(blosc("lz4", "shuffle", 4))
     good = encoded(chain)
-    for value in (0, 1, 0x7F, 0x80, 0xFF):
-        data = bytearray(good)
-        data[place] = value
-        for selection in (0, 31, slice(2, 50, 15)):
-            try:
-                read(chain, bytes(data), selection)
-            except CodecError as error:
-                assert error.codec == "blosc"
+    damaged = [good[:place] + bytes([value]) + good[place + 1 :] for value in (0, 1, 0x7F, 0x80, 0xFF)]
+    faults = {fault(chain, data, selection) for data in damaged for selection in (0, 31, slice(2, 50, 15))}
+    assert faults <= {None, "blosc"}
+    assert "blosc" in faults
 
 
 @pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 60, 4000, 90_000])

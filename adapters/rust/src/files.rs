@@ -214,8 +214,11 @@ impl Files {
         Ok(Some((file, size)))
     }
 
-    /// Open a file, and say how large it is.
-    fn find(&self, number: usize) -> Outcome<Option<(File, usize)>> {
+    /// Open a file, and say how large it is; None when it is missing.
+    ///
+    /// # Errors
+    /// When storage fails.
+    pub fn find(&self, number: usize) -> Outcome<Option<(File, usize)>> {
         let Some(file) = self.open_file(number)? else {
             return Ok(None);
         };
@@ -422,7 +425,10 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 /// Read until memory is full or the file ends.
-fn read_at(file: &File, offset: usize, into: &mut [u8]) -> io::Result<usize> {
+///
+/// # Errors
+/// When storage fails.
+pub fn read_at(file: &File, offset: usize, into: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
         match file.read_at(&mut into[done..], (offset + done) as u64) {

@@ -104,6 +104,12 @@ impl Writing<'_> {
         Ok(results.into_inner())
     }
 
+    /// Whether selections with these rows leave something of what a chunk held before.
+    #[must_use]
+    pub fn keeps(&self, rows: &Range<usize>) -> bool {
+        rows.len() != 1 || !self.selections.covers(rows.start, &self.chunk.layout.shape)
+    }
+
     /// Encode one chunk, whose selections have these rows.
     ///
     /// # Errors
@@ -122,7 +128,7 @@ impl Writing<'_> {
         place: &mut Place,
         worker: &mut Worker,
     ) -> Outcome<Option<Vec<u8>>> {
-        let single = rows.len() == 1 && self.selections.covers(rows.start, &self.chunk.layout.shape);
+        let single = !self.keeps(&rows);
         if single {
             self.find(rows.start, place)?;
             if self.element.unit == 1 && place.is_contiguous(self.chunk.count, self.element.size) {
@@ -270,7 +276,8 @@ impl Chunk {
 }
 
 /// First row of each chunk, and the end of the last.
-fn rows(chunk: &[i64], count: usize) -> Vec<usize> {
+#[must_use]
+pub fn rows(chunk: &[i64], count: usize) -> Vec<usize> {
     let mut rows = Vec::with_capacity(count + 1);
     let mut row = 0;
     for number in 0..=count {
