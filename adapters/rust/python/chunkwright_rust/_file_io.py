@@ -26,7 +26,9 @@ from chunkwright.execute import positions, workers
 from chunkwright.ports import Run
 from chunkwright.prepared import PreparedChain
 from chunkwright_rust import _native
+from chunkwright_rust._layout import columns_of
 from chunkwright_rust._runs import FixedRun
+from chunkwright_rust._shards import NativeShardWriter
 
 __all__ = ("LocalFiles",)
 
@@ -195,6 +197,70 @@ class LocalFiles:
             When a key leads out of the root.
         """
         _native.Files(root, keys).write(contents, workers(max_workers))
+
+    def rewrite(
+        self,
+        prepared: PreparedChain,
+        root: Root,
+        keys: Sequence[str],
+        source: NDArray[Any],
+        entries: Entries,
+        kept: NDArray[np.int64],
+        *,
+        keep_empty: bool,
+        max_workers: int | None = None,
+    ) -> bool:
+        """Encode chunks from an array over what they hold, and replace them, each entirely or not at all.
+
+        Parameters
+        ----------
+        prepared
+            The chain of the chunks.
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk is; folders are made.
+        source
+            The caller's array.
+        entries
+            Selections of the chunks, numbered as the keys are, in order.
+        kept
+            int64, one per key: negative where nothing of what the chunk holds matters.
+        keep_empty
+            Whether chunks of nothing but the fill value are stored.
+        max_workers
+            Limit of threads that compute.
+
+        Returns
+        -------
+        bool
+            False when this cannot be done in one go; nothing was done then.
+
+        Raises
+        ------
+        CorruptChunkError
+            When old bytes do not decode; ``position`` is the number of the key.
+        OSError
+            When a file cannot be read or written. It is as it was; others may have been written.
+        ValueError
+            When a key leads out of the root.
+        """
+        if prepared.shard is not None:
+            writer, order = prepared.shard.writer, prepared.order
+            if not prepared.is_partial or order is None or not isinstance(writer, NativeShardWriter):
+                return False
+            if (keep_empty and prepared.is_wrapped_shard) or not writer.takes(entries):
+                return False
+            run, native, encode, entries = writer.inner, writer.native, _native.encode_shard_files, entries.permuted(order)
+        elif len(prepared.runs) == 1 and isinstance(prepared.runs[0].compiled, FixedRun):
+            run = prepared.runs[0].compiled
+            native, encode = run.program, _native.encode_files
+        else:
+            return False
+        array, unit = run.source(source)
+        files, columns = _native.Files(root, keys), columns_of(entries)
+        encode(files, native, array, columns, kept, unit, keep_empty, workers(max_workers))
+        return True
 
 
 def _ordered(entries: Entries) -> Entries:

@@ -36,11 +36,15 @@ from chunkwright_store._schedule import NOTHING, Schedule, answers, from_memory,
 from chunkwright_store._share import take_turns
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS
+from chunkwright_store.sources import Batch
 
 __all__ = ("Stop", "read_sync", "write_sync")
 
 OVERLAP_SECONDS = 0.004
 """What should be fetched sooner than this is not worth a second thread."""
+
+BATCH_BYTES = 64 << 20
+"""Decoded bytes that a batch is handed at a time, about; between two of them a call can be stopped."""
 
 MAX_OPEN = 128
 """Chunks that may be open at a time where a source holds a file descriptor."""
@@ -193,7 +197,6 @@ class _Fetcher:
         self._is_scratch = getattr(first, "is_scratch", False)
         self._open: set[int] = set()
         self._seconds_per_byte = 0.0
-        self._batch = job.batch if isinstance(job, WriteJob) else None
         self._schedule = Schedule(job.plan, whole_nbytes=job.whole_nbytes)
 
     def window(self, most: int | None = None) -> NDArray[Any]:
@@ -210,9 +213,6 @@ class _Fetcher:
 
     def fetch(self, needs: NDArray[Any]) -> Answer:
         """Fetch a window; safe on a thread of its own while the plan is used elsewhere."""
-        if self._batch is not None:
-            # The plan of a write asks for nothing but whole chunks.
-            return needs["id"], self._batch.load(needs["chunk"].tolist())
         if self.in_memory:
             return from_memory(needs, self._job.sources)
         started = time.perf_counter()
@@ -299,12 +299,22 @@ class _Writer:
 
     def run(self) -> None:
         try:
-            if self._threads > 1:
+            if self._batch is not None:
+                self._by_batch(self._batch)
+            elif self._threads > 1:
                 take_turns(self._turn, self._threads)
             else:
                 self._in_batches()
         finally:
             self._fetcher.close()
+
+    def _by_batch(self, batch: Batch) -> None:
+        """Leave reading and storing to the batch, which knows best when to do so."""
+        needs = self._plan.needs
+        nothing = np.zeros(len(needs), np.int64)
+        self._plan.feed(needs["id"], Buffers.within(b"", nothing, nothing))
+        while not self._stop and (work := self._plan.take(BATCH_BYTES)) is not None:
+            batch.rewrite(work, self._value)
 
     def _turn(self) -> bool:
         """Read, encode and store a few chunks; whether there were any."""
@@ -345,9 +355,6 @@ class _Writer:
         helper.wait()
 
     def _store(self, chunks: Sequence[tuple[int, Buffer | None]]) -> None:
-        if self._batch is not None:
-            self._batch.store(chunks)
-            return
         for chunk, data in chunks:
             if data is None:
                 self._sinks[chunk].delete()
