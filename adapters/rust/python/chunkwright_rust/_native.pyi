@@ -7,7 +7,19 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BoxReader", "Boxes", "Encoded", "Files", "Program", "Shards", "descriptors", "threads", "version"]
+__all__ = [
+    "BoxReader",
+    "Boxes",
+    "Encoded",
+    "Files",
+    "Program",
+    "Shards",
+    "descriptors",
+    "encode_files",
+    "encode_shard_files",
+    "threads",
+    "version",
+]
 
 type _Column = NDArray[np.int64]
 type _Runs = tuple[_Column, _Column] | None
