@@ -10,7 +10,7 @@ A write holds the locks of all its chunks from before their bytes are read until
 reads what incomplete chunks hold, encodes a sub-batch, and stores it while the next is encoded. Where threads may share
 the work, each takes turns of its own instead: read, encode and store a few chunks, so few that their bytes stay in the
 caches of its processor. When encoding fails, nothing of that sub-batch is stored; chunks that were stored before are
-whole.
+whole. A batch of files that a backend writes by itself is left to it, and each chunk is replaced as soon as it is made.
 
 ``stop`` may be set from another thread; a driver looks at it between sub-batches and returns early, with
 ``out`` or the store half done, as a cancelled call leaves it.
