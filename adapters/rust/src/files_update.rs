@@ -155,8 +155,8 @@ impl Files {
         };
         let path = self.path(number);
         match &made {
-            Some(bytes) => pace.request(|| (bytes.len(), store(&path, |file| file.write_all(bytes)))),
-            None => pace.request(|| (0, remove(&path).map_err(|error| Fault::system(&error, &path)))),
+            Some(bytes) => pace.write(bytes.len(), || store(&path, |file| file.write_all(bytes))),
+            None => pace.write(0, || remove(&path).map_err(|error| Fault::system(&error, &path))),
         }
     }
 }
@@ -315,12 +315,11 @@ impl ShardUpdating<'_> {
         let path = self.files.path(shard);
         let outline = self.form.outline(&|cell| parts[cell].len(), worker).map_err(|fault| fault.at(shard))?;
         let Some(outline) = outline else {
-            return pace.request(|| (0, remove(&path).map_err(|error| Fault::system(&error, &path))));
+            return pace.write(0, || remove(&path).map_err(|error| Fault::system(&error, &path)));
         };
         let mut memory = std::mem::take(&mut worker.input);
-        let done = pace.request(|| {
-            (outline.size, store(&path, |file| self.write(file, &outline, &parts, old, memory.room(AT_ONCE))))
-        });
+        let done = pace
+            .write(outline.size, || store(&path, |file| self.write(file, &outline, &parts, old, memory.room(AT_ONCE))));
         worker.input = memory;
         done.map_err(|fault| fault.at(shard))
     }

@@ -31,9 +31,10 @@ impl Files {
         let each = bytes / contents.len().max(1) + CALLS;
         each_stored(contents.len(), each, max_workers, |number, _, pace| {
             let path = self.path(number);
-            let done = pace.request(|| match &contents[number] {
-                Some(bytes) => (bytes.as_slice().len(), replace(&path, bytes.as_slice())),
-                None => (0, remove(&path)),
+            let bytes = contents[number].as_ref().map(Bytes::as_slice);
+            let done = pace.write(bytes.map_or(0, <[u8]>::len), || match bytes {
+                Some(bytes) => replace(&path, bytes),
+                None => remove(&path),
             });
             done.map_err(|error| Fault::system(&error, &path))
         })
