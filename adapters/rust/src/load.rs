@@ -3,8 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::pool;
+
 /// Nanoseconds of work for which it pays to wake a thread.
 const WORTH_A_THREAD: u64 = 60_000;
+
+/// The same where one call follows the other: next to nothing, since a thread that is awake comes at once, and keeps a CPU
+/// awake besides, on which the caller is sooner back from where it waits.
+const WORTH_ONE_AWAKE: u64 = 5_000;
 
 /// Picoseconds for a decoded byte, when nobody knows better.
 const USUAL: u64 = 600;
@@ -53,29 +59,34 @@ impl<'a> Load<'a> {
     /// How many threads so many items are worth.
     #[must_use]
     pub fn threads(&self, items: usize) -> usize {
+        self.threads_worth(items, if pool::is_called_again() { WORTH_ONE_AWAKE } else { WORTH_A_THREAD })
+    }
+
+    fn threads_worth(&self, items: usize, worth: u64) -> usize {
         let each = match self.cost.map_or(0, |cost| cost.0.load(Ordering::Relaxed)) {
             0 => USUAL,
             known => known,
         };
         let nanoseconds = (items as u64).saturating_mul(self.bytes as u64).saturating_mul(each) / 1000;
-        items.min(usize::try_from(nanoseconds / WORTH_A_THREAD).unwrap_or(usize::MAX))
+        items.min(usize::try_from(nanoseconds / worth).unwrap_or(usize::MAX))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cost, Load};
+    use super::{Cost, Load, WORTH_A_THREAD, WORTH_ONE_AWAKE};
     use std::time::Duration;
 
     #[test]
     fn threads_are_woken_for_work_that_takes_its_time() {
         let cost = Cost::default();
         let load = Load::like(64 << 10, &cost);
-        assert_eq!(load.threads(4), 2);
+        let threads = |items| load.threads_worth(items, WORTH_A_THREAD);
+        assert_eq!(threads(4), 2);
         load.record(10, Duration::from_micros(100));
-        assert_eq!((load.threads(4), load.threads(24)), (0, 3));
+        assert_eq!((threads(4), threads(24), load.threads_worth(4, WORTH_ONE_AWAKE)), (0, 3, 4));
         load.record(1, Duration::from_millis(1));
-        assert_eq!(load.threads(4), 4);
+        assert_eq!(threads(4), 4);
     }
 
     #[test]

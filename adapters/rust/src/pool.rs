@@ -9,7 +9,7 @@
 //!
 //! Waking a thread whose CPU has gone to sleep takes 50 microseconds and more, and small reads come one after the other.
 //! So a helper that was called again soon after its last work stays awake for a moment after the next; and a caller
-//! looks a few times whether the last helper is done before it sleeps.
+//! looks a few times whether the last helper is done before it sleeps. `docs/design/003-differences.md` has the figures.
 //!
 //! The pool belongs to a process. A forked child has none of its threads, and its lock may have been held at the
 //! fork; so the child never touches the old pool and makes a new one.
@@ -18,8 +18,8 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,7 @@ const MOST_WAITING: usize = 32;
 const WAITING_BYTES: usize = 12 << 20;
 
 /// How long a helper stays awake when it has nothing to do.
-const AWAKE: Duration = Duration::from_micros(200);
+const AWAKE: Duration = Duration::from_micros(500);
 
 /// How many helpers stay awake at most; small reads call no more.
 const MOST_AWAKE: usize = 4;
@@ -92,6 +92,17 @@ const LAST_LOOK: Duration = Duration::from_micros(50);
 #[must_use]
 pub fn size() -> usize {
     cores().most + 1
+}
+
+/// Whether this was last asked so short a time ago that helpers may be awake still; asked once for each batch.
+#[must_use]
+pub fn is_called_again() -> bool {
+    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    // From 1 on, so that the first is not one of two.
+    let now = 1 + u64::try_from(BEGIN.elapsed().as_nanos()).unwrap_or(u64::MAX - 1);
+    let last = LAST.swap(now, Ordering::Relaxed);
+    last > 0 && now.saturating_sub(last) < u64::try_from(AWAKE.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Call `work` on this thread, and on up to `helpers` others while it has not returned here.
