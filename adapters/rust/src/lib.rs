@@ -24,6 +24,7 @@ pub mod files;
 #[cfg(unix)]
 pub mod files_write;
 pub mod fill;
+pub mod index_cache;
 pub mod kernels;
 pub mod leave;
 pub mod load;
@@ -75,6 +76,12 @@ mod _native {
     #[pyfunction]
     fn descriptors() -> usize {
         super::files::descriptors()
+    }
+
+    /// Return how often the index of a shard was found among those that are kept, and how many bytes these take.
+    #[pyfunction]
+    fn index_cache() -> (u64, usize) {
+        super::index_cache::state()
     }
 
     /// Return how many threads a batch is shared among when nothing limits it.

@@ -64,6 +64,7 @@ class FileIO(Protocol):
         /,
         *,
         max_workers: int | None = None,
+        shard_index_cache: int = 0,
         stop: Stop | None = None,
     ) -> NDArray[np.bool_]:
         """Read parts of chunks into an array.
@@ -82,6 +83,8 @@ class FileIO(Protocol):
             The caller's array.
         max_workers
             Limit of threads that compute.
+        shard_index_cache
+            Bytes of shard indexes that may be kept from call to call; 0 drops those that are.
         stop
             Looked at now and then.
 
@@ -143,7 +146,12 @@ class Boxes(Protocol):
         """Their decoded bytes."""
 
     def read_files(
-        self, root: str | os.PathLike[str], keys: Sequence[str], max_workers: int | None, /
+        self,
+        root: str | os.PathLike[str],
+        keys: Sequence[str],
+        max_workers: int | None,
+        shard_index_cache: int = 0,
+        /,
     ) -> Sequence[bool]:
         """Read and decode files of the local file system.
 
@@ -155,6 +163,8 @@ class Boxes(Protocol):
             Where the chunk of each selection is; none leads out of the root.
         max_workers
             Limit of threads that compute.
+        shard_index_cache
+            Bytes of shard indexes that may be kept from call to call; 0 drops those that are.
 
         Returns
         -------

@@ -82,7 +82,7 @@ async def drive_read(
     """
     kind = kind_of_store(groups, readies)
     limits = limits_for(groups[0].spec)
-    few = few_boxes(groups, readies, out, drop_axes, kind, limits.max_workers)
+    few = few_boxes(groups, readies, out, drop_axes, kind, limits)
     if few is not None:
         if on_private_loop() and is_brief(few.ready, few.work):
             count("read", "inline")
