@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from chunkwright_store import ByteSuffix, FileSink, FileSource
+from chunkwright_store import ByteSuffix, FileSink, FileSource, _exchange
+from chunkwright_store.files import WholeFiles
 
 
 @pytest.fixture
@@ -129,3 +130,69 @@ def test_deleting_takes_a_file_a_directory_or_nothing(path: Path) -> None:
     FileSink(path).delete()
     FileSink(path.parent).delete()
     assert not path.parent.exists()
+
+
+def test_new_files_may_be_read_as_the_process_allows_and_are_no_programs(tmp_path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        FileSink(tmp_path / "0").set(b"abc")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "0").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.fixture(params=["names are exchanged", "files are renamed"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With and without the call of the system that exchanges names."""
+    if request.param == "files are renamed":
+        monkeypatch.setattr(_exchange, "_RENAME", None)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_file_is_replaced_while_readers_keep_the_old_one(path: Path) -> None:
+    with path.open("rb") as reader:
+        FileSink(path).set(b"new")
+        assert reader.read() == b"abcdef"
+    assert path.read_bytes() == b"new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.usefixtures("way")
+def test_a_directory_is_not_replaced_by_a_file(path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        FileSink(path.parent).set(b"new")
+    assert path.read_bytes() == b"abcdef"
+    assert list(path.parent.parent.iterdir()) == [path.parent]
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_stays(path: Path) -> None:
+    link = path.with_name("1")
+    link.symlink_to(path)
+    FileSink(link).set(b"new")
+    assert (path.read_bytes(), link.read_bytes(), link.is_symlink()) == (b"abcdef", b"new", False)
+
+
+def test_whole_files_are_open_only_while_they_are_read(path: Path, open_files: set[int]) -> None:
+    large = path.with_name("large")
+    large.write_bytes(bytes(range(256)) * 1000)
+    files = WholeFiles([path, path.with_name("missing"), path.parent, large])
+    rows = files.rows()
+    assert rows.is_stored
+    found = [None if view is None else bytes(view) for view in rows.views()]
+    assert found == [b"abcdef", None, None, bytes(range(256)) * 1000]
+    assert files.present == [True, False, False, True]
+    assert bytes(rows.view(0) or b"") == b"abcdef"
+    assert not open_files
+
+
+def test_a_whole_file_that_cannot_be_read_is_an_error_and_closed(
+    path: Path, open_files: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(file: int, length: int, start: int) -> bytes:
+        raise OSError("bad sector")
+
+    monkeypatch.setattr("chunkwright_store.files._read_at", broken)
+    with pytest.raises(OSError, match="bad sector"):
+        list(WholeFiles([path]).rows().views())
+    assert not open_files

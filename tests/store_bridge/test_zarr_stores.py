@@ -46,8 +46,8 @@ from chunkwright_store.zarr import (
     is_cpu,
     key_of,
     lock_keys,
-    sink_of,
-    source_of,
+    sinks_of,
+    sources_of,
     store_identity,
 )
 from tests.store_bridge.volumes import BOXES, Volume, decoded, volume
@@ -109,12 +109,12 @@ def jobs(made: Volume, box: Any, store: Store, prototype: Any = PROTOTYPE, limit
     entries, keys = made.entries(box)
     getters = [StorePath(store, key) for key in keys]
     kind = classify(getters)
-    sources = [source_of(getter, kind, prototype, limits or Limits()) for getter in getters]
+    sources = sources_of(getters, kind, prototype, limits or Limits())
     reading = ReadJob(plan=made.prepared.plan_read(entries), sources=sources, keys=keys)
     writing = WriteJob(
         plan=made.prepared.plan_write(entries),
-        sources=[source_of(getter, kind, prototype, limits or Limits()) for getter in getters],
-        sinks=[sink_of(getter, kind, prototype) for getter in getters],
+        sources=sources_of(getters, kind, prototype, limits or Limits()),
+        sinks=sinks_of(getters, kind, prototype),
         keys=keys,
         lock_keys=lock_keys(getters),
     )
@@ -225,7 +225,7 @@ def test_a_subclass_of_store_path_is_not_taken_for_one() -> None:
 
     getter = Mapped(MemoryStore(), "a")
     assert classify([getter]) == "async"
-    source = source_of(getter, "async", PROTOTYPE, Limits())
+    [source] = sources_of([getter], "async", PROTOTYPE, Limits())
     assert not hasattr(source, "stream_ranges")
     assert [bytes(data) for data in asyncio.run(source.get_ranges([None]))] == [b"other"]
 
@@ -275,7 +275,7 @@ def test_a_getter_with_nothing_but_get_is_asked_for_merged_ranges() -> None:
     made = volume("shards")
     getters = {key: OnlyGet(data) for key, data in made.stored.items()}
     entries, keys = made.entries(((0, 8), (0, 24)))
-    sources = [source_of(getters[key], "async", PROTOTYPE, Limits()) for key in keys]
+    sources = sources_of([getters[key] for key in keys], "async", PROTOTYPE, Limits())
     out = np.zeros((8, 24), "u2")
     asyncio.run(read_async([ReadJob(plan=made.prepared.plan_read(entries), sources=sources, keys=keys)], out))
     np.testing.assert_array_equal(out, made.data[:8, :24])
@@ -327,7 +327,7 @@ def test_buffers_have_the_class_that_the_prototype_asks_for() -> None:
 
 def test_nothing_is_copied_on_the_way_out_of_a_memory_store() -> None:
     store = fill(MemoryStore(), {"a": b"abc"})
-    source = source_of(StorePath(store, "a"), "memory", PROTOTYPE, Limits())
+    [source] = sources_of([StorePath(store, "a")], "memory", PROTOTYPE, Limits())
     assert isinstance(store, MemoryStore)
     assert np.shares_memory(np.frombuffer(source.whole(), "u1"), store._store_dict["a"].as_numpy_array())
 
@@ -350,8 +350,8 @@ def test_a_memory_read_is_of_one_version_and_a_local_one_as_well(tmp_path: Path)
 
 def test_a_local_store_that_was_not_opened_is_opened_by_its_own_rules(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        source_of(StorePath(LocalStore(tmp_path / "new", read_only=True), "a"), "local", PROTOTYPE, Limits())
-    source_of(StorePath(LocalStore(tmp_path / "new"), "a"), "local", PROTOTYPE, Limits())
+        sources_of([StorePath(LocalStore(tmp_path / "new", read_only=True), "a")], "local", PROTOTYPE, Limits())
+    sources_of([StorePath(LocalStore(tmp_path / "new"), "a")], "local", PROTOTYPE, Limits())
     assert (tmp_path / "new").is_dir()
 
 
@@ -422,8 +422,8 @@ def test_a_write_through_the_byte_setters_of_a_shard_reaches_its_dictionary() ->
     for value in (made.data[:12, :12], np.zeros((12, 12), "u2")):
         job = WriteJob(
             plan=made.prepared.plan_write(entries),
-            sources=[source_of(setter, "sync", PROTOTYPE, Limits())],
-            sinks=[sink_of(setter, "sync", PROTOTYPE)],
+            sources=sources_of([setter], "sync", PROTOTYPE, Limits()),
+            sinks=sinks_of([setter], "sync", PROTOTYPE),
             keys=keys,
         )
         write_sync([job], value)

@@ -1,7 +1,7 @@
 """Below some sizes work is done in a plainer way. Tests are small, so they would never see the other ways.
 
-The fixture :func:`thresholds` runs a test twice: with the sizes as they are, and with sizes so small that every
-batch is planned, fetched in parts, overlapped and shared out among threads.
+The fixture :func:`thresholds` runs a test twice: with the sizes as they are, and with sizes (nearly all of them as
+small as can be) with which every batch is planned, fetched in parts, overlapped and shared out among threads.
 """
 
 from __future__ import annotations
@@ -28,10 +28,14 @@ SMALLEST = {
     "MAX_OPEN": 2,
     "MAX_PLANNED_ON_LOOP": 0,
     "OVERLAP_SECONDS": 0,
+    "PLAIN_NBYTES": 1 << 62,
+    "PLANNED_NBYTES": 1,
+    "TURN_BYTES": 1,
     "UNPLANNED_NBYTES": 0,
     "WHOLE_NBYTES": 1,
     "WINDOW_NBYTES": 1,
     "_BLOCK": 2,
+    "_LOADED": 1,
     "_SMALLEST_BATCH": 1,
     "_SMALLEST_CHUNK": 1,
     "_SMALLEST_RANGE": 1,

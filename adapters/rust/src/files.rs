@@ -218,8 +218,11 @@ impl Files {
         Ok(Some((file, size)))
     }
 
-    /// Open a file, and say what it is.
-    fn find(&self, number: usize) -> Outcome<Option<(File, Object)>> {
+    /// Open a file, and say what it is; None when it is missing.
+    ///
+    /// # Errors
+    /// When storage fails.
+    pub fn find(&self, number: usize) -> Outcome<Option<(File, Object)>> {
         let Some(file) = self.open_file(number)? else {
             return Ok(None);
         };
@@ -436,7 +439,10 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 /// Read until memory is full or the file ends.
-fn read_at(file: &File, offset: usize, into: &mut [u8]) -> io::Result<usize> {
+///
+/// # Errors
+/// When storage fails.
+pub fn read_at(file: &File, offset: usize, into: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {
         match file.read_at(&mut into[done..], (offset + done) as u64) {

@@ -47,8 +47,16 @@ const CALLS: usize = 16 << 10;
 const ATTEMPTS: usize = 8;
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_by(path, |file| file.write_all(bytes))
+}
+
+/// Replace a file by what a function writes.
+///
+/// # Errors
+/// Those of the function, and of the system; the file is as it was.
+pub fn replace_by(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let (mut file, temporary) = create_beside(path)?;
-    let done = file.write_all(bytes).and_then(|()| {
+    let done = write(&mut file).and_then(|()| {
         drop(file);
         put_in_place(&temporary, path)
     });
@@ -120,7 +128,10 @@ fn exchange(one: &Path, other: &Path) -> io::Result<()> {
 }
 
 /// Remove a file, or the directory that is in its place; it may be missing.
-fn remove(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// When the system does not.
+pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(_) if fs::symlink_metadata(path).is_ok_and(|status| status.is_dir()) => fs::remove_dir_all(path),

@@ -22,6 +22,8 @@ pub mod errors;
 #[cfg(unix)]
 pub mod files;
 #[cfg(unix)]
+pub mod files_update;
+#[cfg(unix)]
 pub mod files_write;
 pub mod fill;
 pub mod index_cache;
@@ -64,6 +66,9 @@ mod _native {
     #[cfg(unix)]
     #[pymodule_export]
     use super::files::Files;
+    #[cfg(unix)]
+    #[pymodule_export]
+    use super::files_update::{encode_files, encode_shard_files};
 
     /// Return the version of the native code.
     #[pyfunction]

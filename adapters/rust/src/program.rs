@@ -254,6 +254,33 @@ impl Program {
         encoded(py, made)
     }
 
+    /// Gather chunks from an array and encode them, on top of what they held before.
+    #[allow(clippy::too_many_arguments, reason = "Python hands over columns, not objects")]
+    #[pyo3(signature = (source, entries, buffers, unit, keep_empty, max_workers))]
+    fn rewrite_from<'py>(
+        &self,
+        py: Python<'py>,
+        source: &Bound<'py, PyAny>,
+        entries: PyEntries<'py>,
+        buffers: PyBuffers<'py>,
+        unit: usize,
+        keep_empty: bool,
+        max_workers: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let element = self.element(py, unit)?;
+        let (rows, columns) = (Rows::get(&buffers)?, Columns::get(&entries)?);
+        let source = Array::get(source, columns.out_ndim(), element.size, false)?;
+        let made = py.detach(|| {
+            let lists = columns.lists();
+            let (existing, entries) = (rows.inputs(), columns.entries(&lists));
+            self.check(&entries)?;
+            let (chunk, source) = (&self.0, &source);
+            let writing = Writing { chunk, source, selections: &entries, element, keep_empty };
+            writing.rewrite(&entries, &existing, max_workers)
+        });
+        encoded(py, made)
+    }
+
     /// Encode whole chunks, each from an array of its own.
     #[pyo3(signature = (arrays, unit, max_workers))]
     fn encode_each<'py>(

@@ -42,6 +42,14 @@ pub struct Form {
     pub most: Option<usize>,
 }
 
+/// What is known of a shard from the lengths of its inner chunks.
+pub struct Outline {
+    /// The encoded index.
+    pub index: Vec<u8>,
+    /// Bytes of the whole shard.
+    pub size: usize,
+}
+
 /// The index of one shard: offset and length of each inner chunk in turn.
 pub struct Index(Vec<u64>);
 
@@ -177,34 +185,51 @@ impl Form {
         Ok(Some(begin..end))
     }
 
+    /// Say what a shard is like whose inner chunks have so many bytes, by flat position; 0 where one is missing. None when
+    /// all are.
+    ///
+    /// # Errors
+    /// When the index cannot be encoded.
+    pub fn outline(&self, length: &dyn Fn(usize) -> usize, worker: &mut Worker) -> Outcome<Option<Outline>> {
+        let mut index = Index(vec![ABSENT; 2 * self.cells()]);
+        let first = if self.at_start { self.index_size } else { 0 };
+        let mut end = first;
+        for cell in self.order.iter().copied() {
+            let length = length(cell);
+            if length > 0 {
+                index.0[2 * cell] = end as u64;
+                index.0[2 * cell + 1] = length as u64;
+                end += length;
+            }
+        }
+        if end == first {
+            return Ok(None);
+        }
+        let index = self.encode(&index, worker)?;
+        if index.len() != self.index_size {
+            return Err(Fault::length("wrong length of an index", self.index_size, index.len()).by(CODEC));
+        }
+        Ok(Some(Outline { index, size: end - first + self.index_size }))
+    }
+
     /// Put a shard together from the bytes of its inner chunks, by flat position; empty where one is missing. None when
     /// all are.
     ///
     /// # Errors
     /// When the index cannot be encoded.
     pub fn assemble(&self, parts: &[&[u8]], worker: &mut Worker) -> Outcome<Option<Vec<u8>>> {
-        let size = parts.iter().map(|part| part.len()).sum::<usize>();
-        if size == 0 {
+        let Some(Outline { index, size }) = self.outline(&|cell| parts[cell].len(), worker)? else {
             return Ok(None);
-        }
-        let mut made = Vec::with_capacity(size + self.index_size);
+        };
+        let mut made = Vec::with_capacity(size);
         if self.at_start {
-            made.resize(self.index_size, 0);
+            made.extend_from_slice(&index);
         }
-        let mut index = Index(vec![ABSENT; 2 * self.cells()]);
-        for cell in self.order.iter().copied().filter(|cell| !parts[*cell].is_empty()) {
-            index.0[2 * cell] = made.len() as u64;
-            index.0[2 * cell + 1] = parts[cell].len() as u64;
-            made.extend_from_slice(parts[cell]);
+        for cell in &self.order {
+            made.extend_from_slice(parts[*cell]);
         }
-        let encoded = self.encode(&index, worker)?;
-        if encoded.len() != self.index_size {
-            return Err(Fault::length("wrong length of an index", self.index_size, encoded.len()).by(CODEC));
-        }
-        if self.at_start {
-            made[..self.index_size].copy_from_slice(&encoded);
-        } else {
-            made.extend_from_slice(&encoded);
+        if !self.at_start {
+            made.extend_from_slice(&index);
         }
         Ok(Some(made))
     }

@@ -114,6 +114,12 @@ pub struct Target {
 }
 
 impl Shards {
+    /// What the shards have in common.
+    #[must_use]
+    pub fn form(&self) -> &Form {
+        &self.0
+    }
+
     /// Borrow the caller's array.
     ///
     /// # Errors

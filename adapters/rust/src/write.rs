@@ -53,7 +53,7 @@ enum Gathered<'a> {
 }
 
 impl Writing<'_> {
-    /// Do it all; chunks that are not to be stored are None.
+    /// Do it all, on top of arrays; chunks that are not to be stored are None.
     ///
     /// # Errors
     /// The fault of the first chunk that has one.
@@ -64,18 +64,50 @@ impl Writing<'_> {
         base_element: Element,
         max_workers: Option<usize>,
     ) -> Outcome<Vec<Option<Vec<u8>>>> {
-        let count = base.len();
+        self.each(entries, base.len(), max_workers, |number| {
+            Ok(base[number].as_ref().map_or(Base::Fill, |array| Base::Elements(array, base_element)))
+        })
+    }
+
+    /// Do it all, on top of encoded chunks.
+    ///
+    /// # Errors
+    /// The fault of the first chunk that has one.
+    pub fn rewrite(
+        &self,
+        entries: &Entries<'_>,
+        existing: &Inputs<'_>,
+        max_workers: Option<usize>,
+    ) -> Outcome<Vec<Option<Vec<u8>>>> {
+        existing.check()?;
+        self.each(entries, existing.len(), max_workers, |number| {
+            Ok(existing.row(number)?.map_or(Base::Fill, Base::Encoded))
+        })
+    }
+
+    fn each<'a>(
+        &self,
+        entries: &Entries<'_>,
+        count: usize,
+        max_workers: Option<usize>,
+        base: impl Fn(usize) -> Outcome<Base<'a>> + Sync,
+    ) -> Outcome<Vec<Option<Vec<u8>>>> {
         entries.check(count)?;
         let rows = rows(entries.chunk, count);
         let results = Results::new(count);
         each(count, Load::like(self.chunk.nbytes, &self.chunk.encoding), max_workers, |number, worker| {
-            let base = base[number].as_ref().map_or(Base::Fill, |array| Base::Elements(array, base_element));
-            if let Some(made) = self.one(rows[number]..rows[number + 1], base, worker)? {
+            if let Some(made) = self.one(rows[number]..rows[number + 1], base(number)?, worker)? {
                 results.set(number, made);
             }
             Ok(())
         })?;
         Ok(results.into_inner())
+    }
+
+    /// Whether selections with these rows leave something of what a chunk held before.
+    #[must_use]
+    pub fn keeps(&self, rows: &Range<usize>) -> bool {
+        rows.len() != 1 || !self.selections.covers(rows.start, &self.chunk.layout.shape)
     }
 
     /// Encode one chunk, whose selections have these rows.
@@ -96,7 +128,7 @@ impl Writing<'_> {
         place: &mut Place,
         worker: &mut Worker,
     ) -> Outcome<Option<Vec<u8>>> {
-        let single = rows.len() == 1 && self.selections.covers(rows.start, &self.chunk.layout.shape);
+        let single = !self.keeps(&rows);
         if single {
             self.find(rows.start, place)?;
             if self.element.unit == 1 && place.is_contiguous(self.chunk.count, self.element.size) {
@@ -105,22 +137,15 @@ impl Writing<'_> {
                     unsafe { std::slice::from_raw_parts(self.source.pointer().offset(place.out), self.chunk.nbytes) };
                 return self.chunk.encode(Gathered::Source(source), worker, self.keep_empty);
             }
-        } else if let Base::Encoded(encoded) = base {
-            let mut memory = std::mem::take(&mut worker.chunk);
-            let filled = memory.room(self.chunk.nbytes).and_then(|memory| {
-                self.chunk.decode_whole(encoded, memory, worker)?;
-                self.put(rows, place, memory)
-            });
-            worker.chunk = memory;
-            return filled.and_then(|()| self.chunk.encode(Gathered::Chunk, worker, self.keep_empty));
         }
-        self.chunk.gather(worker, self.keep_empty, |memory| {
+        self.chunk.gather(worker, self.keep_empty, |memory, worker| {
             match base {
                 _ if single => {}
                 Base::Elements(array, element) => {
                     gather_whole(self.chunk, array, element, &mut Place::default(), memory)?;
                 }
-                _ => fill(memory, &self.chunk.fill),
+                Base::Encoded(encoded) => self.chunk.decode_whole(encoded, memory, worker)?,
+                Base::Fill => fill(memory, &self.chunk.fill),
             }
             self.put(rows, place, memory)
         })
@@ -161,7 +186,7 @@ pub fn encode_each(
             return Ok(());
         };
         let mut place = std::mem::take(&mut worker.place);
-        let made = chunk.gather(worker, true, |memory| gather_whole(chunk, array, element, &mut place, memory));
+        let made = chunk.gather(worker, true, |memory, _| gather_whole(chunk, array, element, &mut place, memory));
         worker.place = place;
         if let Some(made) = made? {
             results.set(number, made);
@@ -206,17 +231,19 @@ impl Chunk {
         &self,
         worker: &mut Worker,
         keep_empty: bool,
-        put: impl FnOnce(&mut [u8]) -> Outcome<()>,
+        put: impl FnOnce(&mut [u8], &mut Worker) -> Outcome<()>,
     ) -> Outcome<Option<Vec<u8>>> {
         if appending(&self.stages) == self.stages.len() {
             // What is gathered is what is stored, up to checksums: no need to copy it once more.
             let mut made = zeroed(self.nbytes + self.stages.len() * CHECKSUM)?;
             made.truncate(self.nbytes);
-            put(&mut made)?;
+            put(&mut made, worker)?;
             return self.encode(Gathered::Made(made), worker, keep_empty);
         }
-        put(worker.chunk.room(self.nbytes)?)?;
-        self.encode(Gathered::Chunk, worker, keep_empty)
+        let mut memory = std::mem::take(&mut worker.chunk);
+        let filled = memory.room(self.nbytes).and_then(|memory| put(memory, worker));
+        worker.chunk = memory;
+        filled.and_then(|()| self.encode(Gathered::Chunk, worker, keep_empty))
     }
 
     fn encode(&self, gathered: Gathered<'_>, worker: &mut Worker, keep_empty: bool) -> Outcome<Option<Vec<u8>>> {
@@ -240,7 +267,8 @@ impl Chunk {
 }
 
 /// First row of each chunk, and the end of the last.
-fn rows(chunk: &[i64], count: usize) -> Vec<usize> {
+#[must_use]
+pub fn rows(chunk: &[i64], count: usize) -> Vec<usize> {
     let mut rows = Vec::with_capacity(count + 1);
     let mut row = 0;
     for number in 0..=count {

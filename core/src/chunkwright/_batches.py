@@ -1,5 +1,7 @@
 """Batches of entries on their way through a program: decode and scatter, gather and encode.
 
+Bytes that are still in storage are read a little at a time by the threads that decode them.
+
 Reading, each chunk is decoded once and all of its entries are scattered from the one array; a chunk whose place in
 the caller's array is contiguous memory of the stored layout is decoded straight into it. Writing, a chunk that one
 entry covers is encoded from a view of the caller's array; others are gathered. Errors get the row of their chunk as
@@ -8,18 +10,22 @@ position. A batch belongs to one call; its ranges of chunks may be worked on by 
 
 from __future__ import annotations
 
-from collections.abc import Buffer, Sequence
+from collections.abc import Buffer, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkwright.buffers import Buffers
 from chunkwright.entries import Entries
 from chunkwright.errors import CodecError
 from chunkwright.program import Program
 from chunkwright.scatter import Copier
 
-__all__ = ("Reader", "Writer")
+__all__ = ("Reader", "Rewriter", "Writer")
+
+# Bytes that are read from storage at a time: so few that they are in the processor's caches when they are decoded.
+_LOADED = 256 << 10
 
 # Chunks whose entries are turned into indexes at a time: bounds what a huge batch needs beside its result.
 _BLOCK = 1024
@@ -67,12 +73,34 @@ class _Batch:
 
 
 class Reader(_Batch):
-    def __init__(self, program: Program, views: list[memoryview | None], entries: Entries, out: NDArray[Any]) -> None:
-        super().__init__(entries, len(views))
+    def __init__(self, program: Program, buffers: Buffers, entries: Entries, out: NDArray[Any]) -> None:
+        super().__init__(entries, len(buffers))
         self._program = program
-        self._views = views
+        self._buffers = buffers
+        self._views: list[memoryview | None] = [None] * len(buffers) if buffers.is_stored else list(buffers.views())
         self._out = out
         self._straight = self._decoded_straight()
+
+    def work(self, first: int, last: int) -> None:
+        if not self._buffers.is_stored:
+            super().work(first, last)
+            return
+        for begin, end in self._loads(first, last):
+            self._views[begin:end] = self._buffers.load(begin, end)
+            super().work(begin, end)
+            # Memory for the next ones.
+            self._views[begin:end] = [None] * (end - begin)
+
+    def _loads(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Ranges of chunks that are read at once."""
+        begin, loaded = first, 0
+        for number, length in enumerate(self._buffers.length[first:last].tolist(), first):
+            if loaded >= _LOADED:
+                yield begin, number
+                begin, loaded = number, 0
+            # Whole objects whose size nobody knows have a negative one.
+            loaded += length if length >= 0 else _LOADED
+        yield begin, last
 
     def _chunk(self, number: int, rows: range, copier: Copier) -> None:
         view, out, program = self._views[number], self._out, self._program
@@ -126,9 +154,28 @@ class Writer(_Batch):
             owned = array.dtype != spec.dtype.numpy
             array = array.astype(spec.dtype.numpy, copy=False)
         else:
-            base = self._base[number]
+            base = self._held(number)
             array, owned = spec.full() if base is None else base, True
             for row in rows:
                 copier.gather(row, self._source, array)
         if self._keep_empty or not spec.fill_value.fills(array):
             self.results[number] = self._program.encode(array, owned=owned)
+
+    def _held(self, number: int) -> NDArray[Any] | None:
+        """What a chunk held before, which may be changed."""
+        return self._base[number]
+
+
+class Rewriter(Writer):
+    """A writer over encoded chunks, each decoded when its turn comes."""
+
+    def __init__(
+        self, program: Program, source: NDArray[Any], entries: Entries, existing: Buffers, keep_empty: bool
+    ) -> None:
+        super().__init__(program, source, entries, [None] * len(existing), keep_empty)
+        self._views = list(existing.views())
+        self._is_scratch = existing.is_scratch
+
+    def _held(self, number: int) -> NDArray[Any] | None:
+        view = self._views[number]
+        return None if view is None else self._program.decode_owned(view, is_scratch=self._is_scratch)

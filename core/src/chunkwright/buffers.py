@@ -60,6 +60,8 @@ class Buffers:
         int64, shape ``(n,)``: first byte of each row within its owner, or -1 for a missing chunk.
     length
         int64, shape ``(n,)``: bytes of each row.
+    is_scratch
+        Whether nobody else needs the bytes: whoever is given them may change those that can be changed.
 
     Examples
     --------
@@ -72,15 +74,18 @@ class Buffers:
     source: NDArray[np.int64]
     offset: NDArray[np.int64]
     length: NDArray[np.int64]
+    is_scratch: bool = False
 
     @classmethod
-    def of(cls, items: Sequence[Buffer | None]) -> Self:
+    def of(cls, items: Sequence[Buffer | None], *, is_scratch: bool = False) -> Self:
         """Make one row per item, each its own owner.
 
         Parameters
         ----------
         items
             Bytes-like objects; None for a missing chunk.
+        is_scratch
+            Whether nobody else needs them.
 
         Returns
         -------
@@ -91,7 +96,7 @@ class Buffers:
         length = np.fromiter((memoryview(owner).nbytes for owner in owners), np.int64, len(owners))
         missing = np.fromiter((item is None for item in items), bool, len(owners))
         offset = np.where(missing, MISSING, 0).astype(np.int64)
-        return cls(owners, np.arange(len(owners), dtype=np.int64), offset, length)
+        return cls(owners, np.arange(len(owners), dtype=np.int64), offset, length, is_scratch)
 
     @classmethod
     def within(cls, owner: Buffer, offset: NDArray[np.int64], length: NDArray[np.int64]) -> Self:
@@ -148,6 +153,11 @@ class Buffers:
         return int(self.length[~self.missing].sum())
 
     @property
+    def is_stored(self) -> bool:
+        """Whether the bytes are still in storage."""
+        return not isinstance(self.owners, tuple)
+
+    @property
     def _in_memory(self) -> tuple[Buffer, ...]:
         assert isinstance(self.owners, tuple)
         return self.owners
@@ -163,6 +173,24 @@ class Buffers:
         if isinstance(self.owners, tuple):
             return self
         return Buffers.of(self.owners.load(self.source, self.offset, self.length))
+
+    def load(self, first: int, last: int) -> list[memoryview | None]:
+        """Read some rows whose owners are in storage.
+
+        Parameters
+        ----------
+        first, last
+            The first row and the one after the last.
+
+        Returns
+        -------
+        list of memoryview or None
+            Bytes of each row (format ``B``), None for missing ones.
+        """
+        assert not isinstance(self.owners, tuple)
+        rows = slice(first, last)
+        loaded = self.owners.load(self.source[rows], self.offset[rows], self.length[rows])
+        return [None if item is None else memoryview(item).cast("B") for item in loaded]
 
     def take(self, rows: NDArray[np.int64]) -> Buffers:
         """Select rows; owners are kept.
@@ -193,7 +221,7 @@ class Buffers:
             Its bytes (format ``B``), or None when the chunk is missing.
         """
         if not isinstance(self.owners, tuple):
-            return self.take(np.array([row])).loaded().view(0)
+            return self.load(row, row + 1)[0]
         offset = int(self.offset[row])
         if offset < 0:
             return None
@@ -209,7 +237,7 @@ class Buffers:
             One per row, in order.
         """
         if not isinstance(self.owners, tuple):
-            yield from self.loaded().views()
+            yield from self.load(0, len(self))
             return
         owners = [memoryview(owner).cast("B") for owner in self.owners]
         columns = zip(self.source.tolist(), self.offset.tolist(), self.length.tolist(), strict=True)

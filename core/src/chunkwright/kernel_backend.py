@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from chunkwright._batches import Reader, Writer
+from chunkwright._batches import Reader, Rewriter, Writer
 from chunkwright.buffers import Buffers
 from chunkwright.codecs._base import Codec
 from chunkwright.entries import Entries
@@ -143,8 +143,8 @@ class KernelBackend:
         max_workers
             Limit of threads.
         """
-        reader = Reader(run.compiled, list(buffers.views()), entries, out)
-        cost = run.compiled.reading_cost(entries, len(buffers))
+        reader = Reader(run.compiled, buffers, entries, out)
+        cost = run.compiled.reading_cost(entries, buffers)
         self._map(reader.work, len(buffers), cost=cost, max_workers=max_workers)
 
     def encode_from(
@@ -181,6 +181,42 @@ class KernelBackend:
         """
         writer = Writer(run.compiled, source, entries, base, keep_empty)
         self._map(writer.work, len(base), cost=run.compiled.cost, max_workers=max_workers)
+        return writer.results
+
+    def rewrite_from(
+        self,
+        run: Run,
+        source: NDArray[Any],
+        entries: Entries,
+        *,
+        existing: Buffers,
+        keep_empty: bool,
+        max_workers: int | None = None,
+    ) -> list[Buffer | None]:
+        """Gather chunks and encode them over old ones; see :class:`~chunkwright.rewriting.Rewrites`.
+
+        Parameters
+        ----------
+        run
+            A run with the chain's first codec and its array->bytes codec.
+        source
+            The caller's array.
+        entries
+            Selections, ordered by chunk.
+        existing
+            One row per chunk: what it held before.
+        keep_empty
+            Whether chunks of nothing but the fill value are encoded.
+        max_workers
+            Limit of threads.
+
+        Returns
+        -------
+        list of Buffer or None
+            One per row of ``existing``.
+        """
+        writer = Rewriter(run.compiled, source, entries, existing, keep_empty)
+        self._map(writer.work, len(existing), cost=run.compiled.cost, max_workers=max_workers)
         return writer.results
 
     def decode_arrays(

@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkwright.buffers import Buffers
 from chunkwright.entries import Entries
 from chunkwright.errors import ChunkLengthError, CodecError, CorruptChunkError
 from chunkwright.kernels import Kernel, decoded_limit, inverse_order
@@ -82,25 +83,25 @@ class Program:
             self._direct = _direct(self._arrays)
         self.fill = _fill(self.spec)
 
-    def reading_cost(self, entries: Entries, chunks: int) -> int:
+    def reading_cost(self, entries: Entries, buffers: Buffers) -> int:
         """Return about how much work it is to read parts of a chunk.
 
         Parameters
         ----------
         entries
             What is read of all chunks.
-        chunks
-            How many there are.
+        buffers
+            The chunks.
 
         Returns
         -------
         int
-            Like :attr:`cost`; where chunks are only copied, what is not wanted costs nothing.
+            Like :attr:`cost`; where chunks in memory are only copied, what is not wanted costs nothing.
         """
-        if not self._only_copies or not entries.is_boxes:
+        if not self._only_copies or not entries.is_boxes or buffers.is_stored:
             return self.cost
         elements = int(entries.count.prod(axis=1).sum())
-        return elements * self.spec.dtype.numpy.itemsize // max(chunks, 1) // COPIED_AT_ONCE
+        return elements * self.spec.dtype.numpy.itemsize // max(len(buffers), 1) // COPIED_AT_ONCE
 
     def decodes_to(self, dtype: np.dtype[Any]) -> bool:
         """Whether chunks can be decoded without a copy at all, into arrays of a data type.
@@ -174,13 +175,15 @@ class Program:
         except Exception as error:
             _raise(error, kernel)
 
-    def decode_owned(self, item: Any) -> NDArray[Any]:
+    def decode_owned(self, item: Any, *, is_scratch: bool = False) -> NDArray[Any]:
         """Decode one chunk to an array that shares no memory with anything and has the decoded dtype.
 
         Parameters
         ----------
         item
             Encoded bytes, or an array when the run has array->array codecs only.
+        is_scratch
+            Whether nobody needs the encoded bytes any more, so that the array may share memory with them.
 
         Returns
         -------
@@ -200,6 +203,8 @@ class Program:
         array: NDArray[Any] = self.decode(item)
         if array.dtype != dtype:
             return array.astype(dtype)
+        if array.flags.writeable and is_scratch:
+            return array
         source = item if isinstance(item, np.ndarray) else np.frombuffer(item, np.uint8)
         return array if array.flags.writeable and not np.may_share_memory(array, source) else array.copy()
 

@@ -32,7 +32,7 @@ __all__ = ("Selection", "Selector", "check_entries", "entries_of", "entries_of_p
 type Selector = int | slice | EllipsisType | NDArray[Any] | list[int] | list[bool]
 type Selection = Selector | tuple[Selector, ...]
 
-FEW = 8
+FEW = 20
 """Up to so many pairs, plain Python is faster than a dozen calls of NumPy."""
 
 

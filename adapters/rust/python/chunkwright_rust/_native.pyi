@@ -78,6 +78,17 @@ class Program:
     ) -> list[Buffer | None]:
         """Gather chunks from an array and encode them."""
 
+    def rewrite_from(
+        self,
+        source: NDArray[np.void],
+        entries: _Entries,
+        buffers: _Rows,
+        unit: int,
+        keep_empty: bool,
+        max_workers: int | None,
+    ) -> list[Buffer | None]:
+        """Gather chunks from an array and encode them, on top of what they held before."""
+
     def encode_each(
         self, arrays: Sequence[NDArray[np.void] | None], unit: int, max_workers: int | None
     ) -> list[Buffer | None]:

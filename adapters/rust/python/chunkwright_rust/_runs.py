@@ -264,6 +264,13 @@ class FixedRun(_ArrayRun):
         units = (unit, base_unit)
         return self.program.encode_from(array, columns_of(entries), held, units, keep_empty, max_workers)
 
+    def rewrite_from(
+        self, source: NDArray[Any], entries: Entries, existing: Buffers, keep_empty: bool, max_workers: int | None
+    ) -> list[Buffer | None]:
+        """Gather and encode chunks over old ones; see :class:`~chunkwright.rewriting.Rewrites`."""
+        array, unit = self.source(source)
+        return self.program.rewrite_from(array, columns_of(entries), rows_of(existing), unit, keep_empty, max_workers)
+
     def encode_arrays(self, items: Sequence[NDArray[Any] | None], max_workers: int | None) -> list[Any | None]:
         """Encode whole chunks; see :class:`~chunkwright.ports.Backend`."""
         arrays, unit = self._as_stored(items)

@@ -24,7 +24,7 @@ from chunkwright.spec import ChunkSpec
 from chunkwright_rust._box_reader import NativeBoxReader, make_box_reader
 from chunkwright_rust._file_io import LocalFiles
 from chunkwright_rust._kernels import find
-from chunkwright_rust._runs import FILES, compile_run
+from chunkwright_rust._runs import FILES, FixedRun, compile_run
 from chunkwright_rust._shards import NativeShardReader, NativeShardWriter, make_reader, make_writer
 
 __all__ = ("RustBackend",)
@@ -206,6 +206,43 @@ class RustBackend:
         """
         encoded: list[Buffer | None] = run.compiled.encode_from(source, entries, base, keep_empty, max_workers)
         return encoded
+
+    def rewrite_from(
+        self,
+        run: Run,
+        source: NDArray[Any],
+        entries: Entries,
+        *,
+        existing: Buffers,
+        keep_empty: bool,
+        max_workers: int | None = None,
+    ) -> list[Buffer | None] | None:
+        """Gather chunks and encode them over old ones; see :class:`~chunkwright.rewriting.Rewrites`.
+
+        Parameters
+        ----------
+        run
+            A run with the chain's first codec and its array->bytes codec.
+        source
+            The caller's array.
+        entries
+            Selections, ordered by chunk.
+        existing
+            One row per chunk: what it held before.
+        keep_empty
+            Whether chunks of nothing but the fill value are encoded.
+        max_workers
+            Limit of threads.
+
+        Returns
+        -------
+        list of Buffer or None
+            One per row of ``existing``; None in place of the list for elements of variable length.
+        """
+        compiled = run.compiled
+        if not isinstance(compiled, FixedRun):
+            return None
+        return compiled.rewrite_from(source, entries, existing, keep_empty, max_workers)
 
     def decode_arrays(
         self, run: Run, items: Sequence[Any | None], *, max_workers: int | None = None

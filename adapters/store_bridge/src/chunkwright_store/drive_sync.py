@@ -7,8 +7,10 @@ slower than one. Where the bytes are in memory there is nothing to fetch, and ra
 holds.
 
 A write holds the locks of all its chunks from before their bytes are read until the last is stored. It
-reads what incomplete chunks hold, encodes a sub-batch, and stores it while the next is encoded. When encoding
-fails, nothing of that sub-batch is stored; chunks that were stored before are whole.
+reads what incomplete chunks hold, encodes a sub-batch, and stores it while the next is encoded. Where threads may share
+the work, each takes turns of its own instead: read, encode and store a few chunks, so few that their bytes stay in the
+caches of its processor. When encoding fails, nothing of that sub-batch is stored; chunks that were stored before are
+whole.
 
 ``stop`` may be set from another thread; a driver looks at it between sub-batches and returns early, with
 ``out`` or the store half done, as a cancelled call leaves it.
@@ -16,6 +18,7 @@ fails, nothing of that sub-batch is stored; chunks that were stored before are w
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Buffer, Iterable, Sequence
 from contextlib import nullcontext
@@ -29,7 +32,8 @@ from chunkwright.buffers import Buffers
 from chunkwright.errors import CodecError
 from chunkwright.needs import WHOLE, coalesce
 from chunkwright_store._helper import Helper
-from chunkwright_store._schedule import Schedule, answers, from_memory, range_of
+from chunkwright_store._schedule import NOTHING, Schedule, answers, from_memory, range_of
+from chunkwright_store._share import take_turns
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS
 
@@ -40,6 +44,9 @@ OVERLAP_SECONDS = 0.004
 
 MAX_OPEN = 128
 """Chunks that may be open at a time where a source holds a file descriptor."""
+
+TURN_BYTES = 1024 << 10
+"""What a thread encodes in one turn, about."""
 
 type Answer = tuple[NDArray[np.int64], Buffers | Sequence[Buffer | None]]
 
@@ -180,23 +187,24 @@ class _Fetcher:
         self._job = job
         self._limits = limits
         first = job.sources[0] if len(job.sources) else None
-        self._in_memory = hasattr(first, "whole")
+        self.in_memory = hasattr(first, "whole")
         self._closes = hasattr(first, "close")
         self._max_gap = min(limits.max_gap, getattr(first, "max_gap", limits.max_gap))
+        self._is_scratch = getattr(first, "is_scratch", False)
         self._open: set[int] = set()
         self._seconds_per_byte = 0.0
         self._batch = job.batch if isinstance(job, WriteJob) else None
         self._schedule = Schedule(job.plan, whole_nbytes=job.whole_nbytes)
 
-    def window(self) -> NDArray[Any]:
-        """The needs to fetch next, none when there are none."""
-        max_bytes = 1 << 62 if self._in_memory else self._limits.batch_bytes
+    def window(self, most: int | None = None) -> NDArray[Any]:
+        """The needs to fetch next, none when there are none; ``most`` bytes, about."""
+        max_bytes = most or (1 << 62 if self.in_memory else self._limits.batch_bytes)
         needs, _ = self._schedule.next(max_bytes, MAX_OPEN if self._closes else None)
         return needs
 
     def overlaps(self, needs: NDArray[Any]) -> bool:
         """Whether a window is worth a second thread."""
-        if self._in_memory or not len(needs):
+        if self.in_memory or not len(needs):
             return False
         return int(self._schedule.nbytes(needs).sum()) * self._seconds_per_byte >= OVERLAP_SECONDS
 
@@ -205,14 +213,21 @@ class _Fetcher:
         if self._batch is not None:
             # The plan of a write asks for nothing but whole chunks.
             return needs["id"], self._batch.load(needs["chunk"].tolist())
-        if self._in_memory:
+        if self.in_memory:
             return from_memory(needs, self._job.sources)
-        fetches = coalesce(needs, max_gap=self._max_gap, max_size=self._limits.max_size)
         started = time.perf_counter()
-        fetched = [self._get(*row) for row in fetches.requests()]
+        answer = self._requested(needs)
         nbytes = int(self._schedule.nbytes(needs).sum())
         self._seconds_per_byte = (time.perf_counter() - started) / max(nbytes, 1)
-        return answers(fetches, range(len(fetches)), fetched)
+        return answer
+
+    def _requested(self, needs: NDArray[Any]) -> Answer:
+        if (needs["kind"] == WHOLE).all():
+            # Nothing to merge.
+            whole = [self._get(chunk, WHOLE, 0, 0) for chunk in needs["chunk"].tolist()]
+            return needs["id"], Buffers.of(whole, is_scratch=self._is_scratch)
+        fetches = coalesce(needs, max_gap=self._max_gap, max_size=self._limits.max_size)
+        return answers(fetches, range(len(fetches)), [self._get(*row) for row in fetches.requests()])
 
     def _get(self, chunk: int, kind: int, start: int, stop: int) -> Buffer | None:
         source = self._job.sources[chunk]
@@ -276,26 +291,54 @@ class _Writer:
         self._limits = limits
         self._stop = stop
         self._fetcher = _Fetcher(job, limits)
+        # Two chunks for each, at least, or one thread would often wait for another.
+        self._threads = min(limits.threads, len(job.sinks) // 2) if job.side_by_side and job.batch is None else 1
+        self._planning = threading.Lock()
+        # Where storing takes no time it need not overlap with encoding, and larger batches wake threads less often.
+        self._batch_bytes = limits.batch_bytes * (2 if self._fetcher.in_memory else 1)
 
     def run(self) -> None:
-        fetcher = self._fetcher
         try:
-            needs = fetcher.window()
-            with Helper() as helper:
-                self._encode(helper)
-                while len(needs) and not self._stop:
-                    needs = fetcher.feed(fetcher.fetch(needs))
-                    self._encode(helper)
+            if self._threads > 1:
+                take_turns(self._turn, self._threads)
+            else:
+                self._in_batches()
         finally:
-            fetcher.close()
+            self._fetcher.close()
+
+    def _turn(self) -> bool:
+        """Read, encode and store a few chunks; whether there were any."""
+        fetcher = self._fetcher
+        with self._planning:
+            work = self._plan.take(TURN_BYTES)
+            needs = fetcher.window(TURN_BYTES) if work is None else NOTHING
+        if len(needs):
+            answer = fetcher.fetch(needs)
+            with self._planning:
+                # The plan of a write asks for nothing but whole chunks, so nothing comes of what it is given.
+                self._plan.feed(*answer)
+                work = self._plan.take()
+        if work is None or self._stop:
+            return False
+        self._store(work.run(self._value, max_workers=self._limits.threads // self._threads))
+        return True
+
+    def _in_batches(self) -> None:
+        fetcher = self._fetcher
+        needs = fetcher.window()
+        with Helper() as helper:
+            self._encode(helper)
+            while len(needs) and not self._stop:
+                needs = fetcher.feed(fetcher.fetch(needs))
+                self._encode(helper)
 
     def _encode(self, helper: Helper) -> None:
-        work = self._plan.take(self._limits.batch_bytes)
+        work = self._plan.take(self._batch_bytes)
         while work is not None and not self._stop:
             chunks = work.run(self._value, max_workers=self._limits.max_workers)
-            work = self._plan.take(self._limits.batch_bytes)
+            work = self._plan.take(self._batch_bytes)
             helper.wait()
-            if work is None:
+            if work is None or self._fetcher.in_memory:
                 self._store(chunks)
             else:
                 helper.start(partial(self._store, chunks))

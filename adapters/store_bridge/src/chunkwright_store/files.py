@@ -5,8 +5,8 @@ a shard come from one file even when a writer replaces it in between. A range is
 file, whatever a damaged index claims. A path that leads nowhere, a directory, or a file where a directory
 should be is a missing chunk, as in zarr.
 
-Writing goes to a temporary name in the same directory and is then renamed, so that no reader ever sees half
-a chunk. Nothing is flushed to the disk: after a power cut the last chunks may be missing or old.
+Writing goes to a temporary name in the same directory, which then becomes that of the chunk, so that no reader ever
+sees half a chunk. Nothing is flushed to the disk: after a power cut the last chunks may be missing, old or incomplete.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from numpy.typing import NDArray
 
 from chunkwright.buffers import MISSING as MISSING_ROW
 from chunkwright.buffers import Buffers
+from chunkwright_store._exchange import put_in_place
 from chunkwright_store._memory import MEMORY, SMALLEST
 from chunkwright_store.sources import ByteRange, ByteSuffix
 
-__all__ = ("FileSink", "FileSource", "OpenFiles")
+__all__ = ("FileSink", "FileSource", "OpenFiles", "WholeFiles")
 
 MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 BINARY: Final = getattr(os, "O_BINARY", 0)
 OLD: Final = os.O_RDONLY | BINARY
 NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
+MODE: Final = 0o666
+"""What may be done with a new file, as far as the process allows."""
 
 
 class FileSource:
@@ -56,6 +59,9 @@ class FileSource:
     """
 
     __slots__ = ("_file", "_missing", "_path", "_size")
+
+    is_scratch = True
+    """Nobody else needs the bytes that were read."""
 
     max_gap = 64 << 10
     """To read more than this for nothing takes longer than another call of the system."""
@@ -107,17 +113,11 @@ class FileSource:
             return True
         if self._missing:
             return False
-        try:
-            file = os.open(self._path, OLD)
-        except MISSING:
+        opened = _opened(self._path)
+        if opened is None:
             self._missing = True
             return False
-        status = os.fstat(file)
-        if stat.S_ISDIR(status.st_mode):
-            os.close(file)
-            self._missing = True
-            return False
-        self._file, self._size = file, status.st_size
+        self._file, self._size = opened
         return True
 
     def _read(self, wanted: ByteRange) -> Buffer:
@@ -127,10 +127,28 @@ class FileSource:
             start, stop = max(0, self._size - wanted.length), self._size
         else:
             start, stop = wanted[0], min(wanted[1], self._size)
-        if start >= stop:
-            return b""
-        read = _read_memory if stop - start >= SMALLEST and hasattr(os, "preadv") else _read_bytes
-        return read(self._file, stop - start, start)
+        return _read(self._file, stop - start, start)
+
+
+def _opened(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Descriptor and size of a file; None when there is none."""
+    try:
+        file = os.open(path, OLD)
+    except MISSING:
+        return None
+    status = os.fstat(file)
+    if stat.S_ISDIR(status.st_mode):
+        os.close(file)
+        return None
+    return file, status.st_size
+
+
+def _read(file: int, length: int, start: int) -> Buffer:
+    """Read as many bytes as there are."""
+    if length <= 0:
+        return b""
+    read = _read_memory if length >= SMALLEST and hasattr(os, "preadv") else _read_bytes
+    return read(file, length, start)
 
 
 def _read_bytes(file: int, length: int, start: int) -> bytes:
@@ -146,8 +164,8 @@ def _read_bytes(file: int, length: int, start: int) -> bytes:
 def _read_memory(file: int, length: int, start: int) -> memoryview:
     """Read into memory that was used before."""
     data = memoryview(MEMORY.take(length))
-    done = 0
-    while done < length and (more := os.preadv(file, [data[done:]], start + done)):
+    done = os.preadv(file, [data], start)
+    while 0 < done < length and (more := os.preadv(file, [data[done:]], start + done)):
         done += more
     return data[:done]
 
@@ -229,6 +247,74 @@ class OpenFiles:
             source.close()
 
 
+class WholeFiles:
+    """Chunks that are files and are read whole, each when it is decoded; none is open for longer than that.
+
+    Parameters
+    ----------
+    paths
+        Path of each file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "0")
+    >>> path.write_bytes(b"abcdef")
+    6
+    >>> files = WholeFiles([path, path.with_name("1")])
+    >>> [None if view is None else bytes(view) for view in files.rows().views()]
+    [b'abcdef', None]
+    >>> files.present
+    [True, False]
+    """
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
+        self._paths = paths
+        self.present = [True] * len(paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def rows(self) -> Buffers:
+        """Return all bytes of all files.
+
+        Returns
+        -------
+        Buffers
+            One row per file, of unknown length.
+        """
+        count = len(self)
+        return Buffers(self, np.arange(count), np.zeros(count, np.int64), np.full(count, -1))
+
+    def load(
+        self, source: NDArray[np.int64], offset: NDArray[np.int64], length: NDArray[np.int64]
+    ) -> list[Buffer | None]:
+        """Read files; see :class:`~chunkwright.buffers.Stored`.
+
+        Parameters
+        ----------
+        source, offset, length
+            Columns of a :class:`~chunkwright.buffers.Buffers`.
+
+        Returns
+        -------
+        list of Buffer or None
+            One per row; None for a file that is not there.
+        """
+        return [self._load(number) for number in source.tolist()]
+
+    def _load(self, number: int) -> Buffer | None:
+        opened = _opened(self._paths[number])
+        if opened is None:
+            self.present[number] = False
+            return None
+        file, size = opened
+        try:
+            return _read(file, size, 0)
+        finally:
+            os.close(file)
+
+
 class FileSink:
     """One chunk that is a file, replaced by rename.
 
@@ -262,16 +348,16 @@ class FileSink:
         folder, name = os.path.split(self._path)
         temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
         try:
-            file = os.open(temporary, NEW)
+            file = os.open(temporary, NEW, MODE)
         except FileNotFoundError:
             os.makedirs(folder, exist_ok=True)
-            file = os.open(temporary, NEW)
+            file = os.open(temporary, NEW, MODE)
         try:
             try:
                 _write_all(file, memoryview(data).cast("B"))
             finally:
                 os.close(file)
-            os.replace(temporary, self._path)
+            put_in_place(temporary, self._path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)

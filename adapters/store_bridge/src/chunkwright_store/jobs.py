@@ -195,12 +195,17 @@ class Limits:
     shard_index_cache: int = 0
 
     @property
+    def threads(self) -> int:
+        """Threads of one call that compute, the calling one included."""
+        return self.max_workers or CPUS
+
+    @property
     def batch_bytes(self) -> int:
         """Bytes that are fetched, or handed to a backend, at a time, about.
 
         Enough for all workers to be busy, and little enough that fetching, computing and storing overlap.
         """
-        enough = max(4 << 20, (self.max_workers or CPUS) << 21)
+        enough = max(4 << 20, self.threads << 21)
         return max(1, min(enough, self.max_bytes_in_flight // 4))
 
 
@@ -292,6 +297,9 @@ class WriteJob:
         Reads and stores many chunks at a time, in place of sources and sinks, which may be empty then.
     whole_nbytes
         Bytes that a whole chunk is taken to have before it was read, for the limits.
+    side_by_side
+        Whether threads may use sources and sinks, and the codecs, at the same time, and that pays: each then reads,
+        encodes and stores a few chunks at a time. Of no account beside ``batch``, and for asynchronous sources.
 
     Examples
     --------
@@ -310,6 +318,7 @@ class WriteJob:
     lock_keys: Sequence[Hashable] = ()
     batch: Batch | None = None
     whole_nbytes: int = 1 << 20
+    side_by_side: bool = False
 
     def named(self, error: CodecError) -> CodecError:
         """Add the chunk's key to an error of this plan.

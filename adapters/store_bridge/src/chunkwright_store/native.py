@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from chunkwright.entries import Entries
 from chunkwright.prepared import PreparedChain
 from chunkwright_store.drive_sync import Stop
-from chunkwright_store.files import OpenFiles
+from chunkwright_store.files import OpenFiles, WholeFiles
 
 __all__ = (
     "BoxReader",
@@ -34,6 +34,7 @@ __all__ = (
     "local_root",
     "open_files",
     "opened",
+    "whole_files",
 )
 
 
@@ -379,12 +380,45 @@ def open_files(root: str | os.PathLike[str], keys: Iterable[str]) -> OpenFiles:
     >>> len(open_files(tempfile.mkdtemp(), ["c/0"]))
     1
     """
+    return OpenFiles(_paths(root, keys))
+
+
+def whole_files(root: str | os.PathLike[str], keys: Iterable[str]) -> WholeFiles:
+    """Name chunks that are files, to be read whole when they are decoded.
+
+    Parameters
+    ----------
+    root
+        The folder that keys are relative to.
+    keys
+        Where each chunk is.
+
+    Returns
+    -------
+    WholeFiles
+        None of them is open.
+
+    Raises
+    ------
+    ValueError
+        When a key leads out of the root.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> len(whole_files(tempfile.mkdtemp(), ["c/0"]))
+    1
+    """
+    return WholeFiles(_paths(root, keys))
+
+
+def _paths(root: str | os.PathLike[str], keys: Iterable[str]) -> list[str]:
     paths = []
     for key in keys:
         if ".." in key.split("/"):
             raise ValueError(f"key {key!r} leads out of the store")
         paths.append(os.path.join(root, key))
-    return OpenFiles(paths)
+    return paths
 
 
 def opened(store: Any) -> None:

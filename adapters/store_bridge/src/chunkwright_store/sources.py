@@ -12,6 +12,8 @@ wants from a store is ``get_ranges``; the rest is optional and looked for by nam
     shard come from one version of it. The driver closes it when the chunk needs nothing more.
 ``max_gap``
     Ranges further apart than so many bytes are not worth merging for this synchronous source.
+``is_scratch``
+    True says that nobody else needs the bytes that a source returned, so that a write may change them.
 ``stream_ranges(ranges)``
     An asynchronous source that would rather be asked for all ranges of a chunk at once.
 

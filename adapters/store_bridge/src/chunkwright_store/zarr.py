@@ -5,8 +5,8 @@ every ``WrapperStore`` inherits them, so a wrapper that overrides only ``get`` w
 readers given what it hides.
 
 - ``memory``: the stored buffer is taken once per read; ranges are views of it.
-- ``local``: the file is read directly, through one descriptor per shard, with zarr's own rules for what is
-  missing; writes go through the store.
+- ``local``: files are read directly, through one descriptor per shard, and replaced directly, with zarr's own rules for
+  what is missing and what may be written. Windows may refuse to replace a file for a while, which the store sits out.
 - ``sync``: byte getters that are no ``StorePath`` and can be read synchronously, such as those of the inner
   chunks of a shard that zarr itself decodes.
 - ``async``: everything else. Later ranges of a chunk go through ``Store.get_ranges`` with the array's limits,
@@ -37,7 +37,7 @@ from zarr.storage import LocalStore, ManagedMemoryStore, MemoryStore, StorePath,
 
 from chunkwright_store._groups import raise_unless_missing
 from chunkwright_store._identity import weak_identity
-from chunkwright_store.files import FileSource
+from chunkwright_store.files import FileSink, FileSource
 from chunkwright_store.jobs import Limits
 from chunkwright_store.native import opened
 from chunkwright_store.sources import ByteRange, ByteSuffix, closing, cut
@@ -48,8 +48,7 @@ __all__ = (
     "is_cpu",
     "key_of",
     "lock_keys",
-    "sink_of",
-    "source_of",
+    "sinks_of",
     "sources_of",
     "store_identity",
 )
@@ -189,28 +188,6 @@ def sources_of(getters: Iterable[ByteGetter], kind: Kind, prototype: BufferProto
     return list(_async_sources(getters, prototype, limits))
 
 
-def source_of(getter: ByteGetter, kind: Kind, prototype: BufferPrototype, limits: Limits) -> Any:
-    """Make the source of one chunk.
-
-    Parameters
-    ----------
-    getter
-        A byte getter.
-    kind
-        What ``classify`` said of all getters of the call.
-    prototype
-        Buffers to ask the store for.
-    limits
-        Given to stores that merge ranges themselves.
-
-    Returns
-    -------
-    SyncByteSource or AsyncByteSource
-        Asynchronous for ``async``.
-    """
-    return sources_of([getter], kind, prototype, limits)[0]
-
-
 def _async_sources(getters: Iterable[ByteGetter], prototype: BufferPrototype, limits: Limits) -> Iterator[Any]:
     store: Store | None = None
     merges = False
@@ -224,35 +201,45 @@ def _async_sources(getters: Iterable[ByteGetter], prototype: BufferPrototype, li
         yield _StoreSource(getter, prototype, limits) if merges else _AsyncGetterSource(getter, prototype)
 
 
-def sink_of(setter: ByteSetter, kind: Kind, prototype: BufferPrototype) -> Any:
-    """Make the sink of a chunk.
+def sinks_of(setters: Iterable[ByteSetter], kind: Kind, prototype: BufferPrototype) -> list[Any]:
+    """Make the sinks of the chunks of a call.
 
     Parameters
     ----------
-    setter
-        A byte setter.
+    setters
+        Byte setters.
     kind
-        What ``classify`` said of all setters of the call.
+        What ``classify`` said of them.
     prototype
         Whose buffers the store is given.
 
     Returns
     -------
-    SyncByteSink or AsyncByteSink
-        Asynchronous for ``async``.
+    list of SyncByteSink or AsyncByteSink
+        One per setter; asynchronous for ``async``.
+
+    Raises
+    ------
+    ValueError
+        When a local store is read-only, or a key leads out of it.
 
     Examples
     --------
     >>> from zarr.core.buffer import default_buffer_prototype
     >>> store = MemoryStore()
-    >>> sink_of(StorePath(store, "c/0"), "memory", default_buffer_prototype()).set(b"abc")
+    >>> [sink] = sinks_of([StorePath(store, "c/0")], "memory", default_buffer_prototype())
+    >>> sink.set(b"abc")
     >>> store.get_sync("c/0").to_bytes()
     b'abc'
     """
-    return _AsyncSetterSink(setter, prototype) if kind == "async" else _SyncSetterSink(setter, prototype)
+    if kind == "async":
+        return [_AsyncSetterSink(setter, prototype) for setter in setters]
+    if kind == "local" and os.name != "nt":
+        return [FileSink(path) for path in _local_paths(setters, writable=True)]
+    return [_SyncSetterSink(setter, prototype) for setter in setters]
 
 
-def _local_paths(getters: Iterable[ByteGetter]) -> Iterator[str]:
+def _local_paths(getters: Iterable[ByteGetter], *, writable: bool = False) -> Iterator[str]:
     store: LocalStore | None = None
     root = ""
     for getter in getters:
@@ -262,6 +249,8 @@ def _local_paths(getters: Iterable[ByteGetter]) -> Iterator[str]:
             store = getter.store
             root = os.fspath(store.root)
             opened(store)
+            if writable:
+                store._check_writable()
         if ".." in getter.path.split("/"):
             raise ValueError(f"key {getter.path!r} leads out of the store")
         yield os.path.join(root, getter.path)

@@ -20,12 +20,13 @@ from zarr.abc.codec import GetResult
 from chunkwright.buffers import Buffers
 from chunkwright.entries import Entries
 from chunkwright.errors import CodecError
+from chunkwright.ports import Run
 from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
 from chunkwright_store.jobs import name_chunk
-from chunkwright_store.native import local_root, open_files
-from chunkwright_store.zarr import Kind, source_of, sources_of
+from chunkwright_store.native import local_root, open_files, whole_files
+from chunkwright_store.zarr import Kind, sources_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
@@ -50,6 +51,10 @@ plan take some 200 bytes per inner chunk, which is much beside small ones."""
 
 UNPLANNED_NBYTES = 8 << 20
 """Up to so many decoded bytes, a few chunks, or parts of shards in local files, are read and decoded without a plan."""
+
+PLAIN_NBYTES = 64 << 10
+"""Local files of so many decoded bytes are read by the threads that decode them. Smaller ones are read one after the
+other, beside the decoding, which wants fewer turns of the interpreter."""
 
 
 async def drive_read(
@@ -102,7 +107,7 @@ async def drive_read(
     elif on_private_loop() and read.is_brief:
         count("read", "inline")
         return read.at_once(out)
-    elif read.is_few or read.is_native or read.is_held:
+    elif read.is_few or read.is_native or read.is_held or read.is_plain:
         count("read", "sync")
         stop = Stop()
         return await run_off_loop(partial(read.at_once, out, stop), on_cancel=stop.set)
@@ -178,6 +183,17 @@ class _Read:
         shard = self._chains[0].shard
         return self._kind == "memory" and len(self._groups) == 1 and shard is not None and shard.reader is not None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether each chunk is an object in memory or a file, and one backend does all that is done to it."""
+        chain = self._chains[0]
+        is_run = chain.shard is None and len(chain.runs) == 1 and isinstance(chain.runs[0], Run)
+        if not is_run or len(self._groups) > 1:
+            return False
+        if self._kind == "local":
+            return whole_nbytes(chain) >= PLAIN_NBYTES and self.root is not None
+        return self._kind == "memory"
+
     def at_once(self, out: NDArray[Any], stop: Stop | None = None) -> tuple[GetResult, ...]:
         """Read a few chunks, or files that need no plan, on this thread."""
         started = time.perf_counter()
@@ -205,19 +221,28 @@ class _Read:
         getters = [row[0] for row in rows]
         try:
             if self._kind == "local":
-                assert self.root is not None
-                with closing(open_files(self.root, [getter.path for getter in getters])) as files:
-                    stored = files.rows()
-                    chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
-            else:
-                sources = sources_of(getters, self._kind, self._groups[0].spec.prototype, self._limits)
-                stored = Buffers.of([data for source in sources for data in source.get_ranges((None,))])
-                chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
+                return self._decode_files(chain, [getter.path for getter in getters], entries, out)
+            sources = sources_of(getters, self._kind, self._groups[0].spec.prototype, self._limits)
+            stored = Buffers.of([data for source in sources for data in source.get_ranges((None,))])
+            chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
         except CodecError as error:
             name_chunk(error, Keys(getters))
             raise
-        present: list[bool] = np.logical_not(stored.missing).tolist()
-        return present
+        return _present(stored)
+
+    def _decode_files(
+        self, chain: PreparedChain, keys: Sequence[str], entries: Entries, out: NDArray[Any]
+    ) -> list[bool]:
+        """Decode files: shards stay open from their index on, all others are read whole."""
+        assert self.root is not None
+        if not chain.is_partial:
+            whole = whole_files(self.root, keys)
+            chain.decode_many_into(whole.rows(), entries, out, max_workers=self._limits.max_workers)
+            return whole.present
+        with closing(open_files(self.root, keys)) as files:
+            stored = files.rows()
+            chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
+        return _present(stored)
 
     def _natively(self, root: str, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
         """Let the backend read files by itself."""
@@ -233,7 +258,7 @@ class _Read:
             return False
         if self._kind == "local" and chain.is_partial:
             return self.work is not None and self.work[1] <= UNPLANNED_NBYTES
-        if self.is_held:
+        if self.is_held or self.is_plain:
             return True
         is_whole = self._kind == "memory" or not chain.is_partial
         return is_whole and len(rows) * whole_nbytes(chain) <= UNPLANNED_NBYTES
@@ -257,7 +282,7 @@ class _Read:
 
     def _job(self, group: Group, chain: PreparedChain, plan: ReadPlan, rows: Sequence[Row]) -> ReadJob:
         getters, prototype = [row[0] for row in rows], group.spec.prototype
-        sources = [source_of(getter, self._kind, prototype, self._limits) for getter in getters]
+        sources = sources_of(getters, self._kind, prototype, self._limits)
         return ReadJob(plan=plan, sources=sources, keys=Keys(getters), whole_nbytes=whole_nbytes(chain))
 
     def statuses(self) -> tuple[GetResult, ...]:
@@ -272,6 +297,11 @@ class _Read:
             for position, here in zip(group.positions or (), found.tolist(), strict=True):
                 present[position] = here
         return results(present)
+
+
+def _present(stored: Buffers) -> list[bool]:
+    present: list[bool] = np.logical_not(stored.missing).tolist()
+    return present
 
 
 def _planned_chunks(chain: PreparedChain) -> int:

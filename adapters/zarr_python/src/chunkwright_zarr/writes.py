@@ -28,7 +28,7 @@ from chunkwright_store import (
     write_sync,
 )
 from chunkwright_store.native import local_root
-from chunkwright_store.zarr import Kind, lock_keys, sink_of, source_of
+from chunkwright_store.zarr import Kind, lock_keys, sinks_of, sources_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
     MAX_PLANNED_ON_LOOP,
@@ -122,12 +122,14 @@ def _write_job(group: Group, ready: Ready, entries: Entries, kind: Kind, limits:
     batch = _files(ready.file_io, setters, limits) if kind == "local" and ready.file_io is not None else None
     return WriteJob(
         plan=chain.plan_write(entries, complete=complete, keep_empty=spec.config.write_empty_chunks),
-        sources=[] if batch else [source_of(setter, kind, spec.prototype, limits) for setter in setters],
-        sinks=[] if batch else [sink_of(setter, kind, spec.prototype) for setter in setters],
+        sources=[] if batch else sources_of(setters, kind, spec.prototype, limits),
+        sinks=[] if batch else sinks_of(setters, kind, spec.prototype),
         batch=batch,
         keys=Keys(setters),
         lock_keys=lock_keys(setters),
         whole_nbytes=whole_nbytes(chain),
+        # Foreign codecs may not be used to several threads.
+        side_by_side=kind == "local" and not ready.is_foreign,
     )
 
 

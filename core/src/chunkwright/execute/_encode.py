@@ -20,6 +20,7 @@ from chunkwright.execute._decode import decode_arrays, one_whole
 from chunkwright.execute._shards import existing_inner, index_rows, locate_all, put_together, read_indexes
 from chunkwright.grid import split
 from chunkwright.ports import Run
+from chunkwright.rewriting import Rewrites
 from chunkwright.scatter import gather
 
 if TYPE_CHECKING:
@@ -69,18 +70,34 @@ def encode_from(
         moved = entries.permuted(chain.order)
         shards = yield from _encode_shards(shard, source, moved, rows_of(bodies), keep_empty, max_workers)
         return (yield from encode_runs(chain.tail, shards, max_workers))
-    base: list[Any] = [None] * len(existing)
-    if (existing.offset >= 0).any():
-        base = yield from decode_arrays(chain, existing, max_workers)
     if shard is None:
         first = chain.runs[0]
         if isinstance(first, Run) and "array->bytes" in first.kinds:
-            items = first.backend.encode_from(
-                first, source, entries, base=base, keep_empty=keep_empty, max_workers=max_workers
-            )
+            data = yield from decode_runs(chain.tail, existing, max_workers)
+            items = _encode_run(first, source, entries, rows_of(data), keep_empty, max_workers)
             return (yield from encode_runs(chain.tail, items, max_workers))
+    base: list[Any] = [None] * len(existing)
+    if (existing.offset >= 0).any():
+        base = yield from decode_arrays(chain, existing, max_workers)
     arrays = gather(source, entries, base, chain.spec, keep_empty=keep_empty)
     return (yield from encode_arrays(chain, arrays, max_workers, keep_empty))
+
+
+def _encode_run(
+    run: Run, source: NDArray[Any], entries: Entries, existing: Buffers, keep_empty: bool, max_workers: int | None
+) -> list[Buffer | None]:
+    """Encode with the run that starts in the caller's array, on top of what it encoded before."""
+    backend = run.backend
+    base: list[NDArray[Any] | None] = [None] * len(existing)
+    if (existing.offset >= 0).any():
+        if isinstance(backend, Rewrites):
+            items = backend.rewrite_from(
+                run, source, entries, existing=existing, keep_empty=keep_empty, max_workers=max_workers
+            )
+            if items is not None:
+                return items
+        base = backend.decode_arrays(run, list(existing.views()), max_workers=max_workers)
+    return backend.encode_from(run, source, entries, base=base, keep_empty=keep_empty, max_workers=max_workers)
 
 
 def encode_arrays(

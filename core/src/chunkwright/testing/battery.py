@@ -218,12 +218,21 @@ def _entries(backend: Backend, form: int) -> None:
     chain.decode_many_into([_encoded(chain, array)], entries, got)
     _same(got, want)
     base, chunk = values("<i4", shape, form + 1).copy(), values("<i4", shape, form + 1).copy()
+    old = _encoded(chain, base)
     for row in range(len(entries)):
         copier.gather(row, want + 1, chunk)
     (run,) = chain.runs
     (encoded,) = backend.encode_from(run, want + 1, entries, base=[base], keep_empty=True)  # type: ignore[arg-type]
     assert encoded is not None
     _same(chain.decode(encoded), chunk)
+    plan = chain.plan_write(entries, complete=np.zeros(1, bool), keep_empty=True)
+    plan.feed(plan.needs["id"], [old])
+    work = plan.take()
+    assert work is not None
+    ((_, rewritten),) = work.run(want + 1)
+    assert rewritten is not None
+    _same(chain.decode(rewritten), chunk)
+    _same(chain.decode(old), values("<i4", shape, form + 1))
 
 
 def _vector(chain: PreparedChain, array: NDArray[Any], encoded: bytes) -> None:
