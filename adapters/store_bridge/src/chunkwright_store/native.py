@@ -354,7 +354,7 @@ def local_root(getters: Iterable[Any], *, writable: bool = False) -> str | None:
     return str(store.root)
 
 
-def open_files(root: str | os.PathLike[str], keys: Iterable[str]) -> OpenFiles:
+def open_files(root: str | os.PathLike[str], keys: Iterable[str], shard_index_cache: int = 0) -> OpenFiles:
     """Open chunks that are files, to be read when they are decoded.
 
     Parameters
@@ -363,6 +363,8 @@ def open_files(root: str | os.PathLike[str], keys: Iterable[str]) -> OpenFiles:
         The folder that keys are relative to.
     keys
         Where each chunk is.
+    shard_index_cache
+        Bytes of shard indexes that are kept from call to call.
 
     Returns
     -------
@@ -380,7 +382,7 @@ def open_files(root: str | os.PathLike[str], keys: Iterable[str]) -> OpenFiles:
     >>> len(open_files(tempfile.mkdtemp(), ["c/0"]))
     1
     """
-    return OpenFiles(_paths(root, keys))
+    return OpenFiles(_paths(root, keys), shard_index_cache)
 
 
 def whole_files(root: str | os.PathLike[str], keys: Iterable[str]) -> WholeFiles:
