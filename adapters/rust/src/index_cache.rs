@@ -14,15 +14,15 @@ use std::collections::HashMap;
 use std::hint::spin_loop;
 use std::mem::{replace, take};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::program::Chunk;
 use crate::shard::Index;
 
-/// Times of files may be as coarse as two seconds.
-const COARSE: i64 = 2;
+/// Times of files may be as coarse as so many seconds.
+static COARSE: AtomicI64 = AtomicI64::new(2);
 
 /// Looks at the lock before it is given up.
 const PATIENCE: usize = 64;
@@ -97,7 +97,7 @@ impl Version {
         };
         let now = (i64::try_from(now.as_secs()).unwrap_or(0), i64::from(now.subsec_nanos()));
         let (seconds, nanoseconds) = self.modified.max(self.changed);
-        (seconds.saturating_add(COARSE), nanoseconds) <= now
+        (seconds.saturating_add(COARSE.load(Ordering::Relaxed)), nanoseconds) <= now
     }
 }
 
@@ -183,6 +183,11 @@ pub fn keep(wanted: &Wanted<'_>, index: &Arc<Index>, limit: usize) {
 /// Hold no more than a limit from now on.
 pub fn shrink(limit: usize) {
     let _gone = look().and_then(|mut cache| cache.as_mut().map(|cache| cache.shrink(limit)));
+}
+
+/// Say how many seconds times of files may be apart and look the same; returns what held before. Tests do not wait.
+pub fn set_coarse(seconds: i64) -> i64 {
+    COARSE.swap(seconds, Ordering::Relaxed)
 }
 
 /// How often an index was found, and bytes that are kept.

@@ -89,6 +89,12 @@ mod _native {
         super::index_cache::state()
     }
 
+    /// Say how many seconds times of files may be apart and look the same, and return what held before; for tests.
+    #[pyfunction]
+    fn set_coarse_times(seconds: i64) -> i64 {
+        super::index_cache::set_coarse(seconds)
+    }
+
     /// Return how many threads a batch is shared among when nothing limits it.
     #[pyfunction]
     fn threads() -> usize {

@@ -7,7 +7,19 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BoxReader", "Boxes", "Encoded", "Files", "Program", "Shards", "descriptors", "index_cache", "threads", "version"]
+__all__ = [
+    "BoxReader",
+    "Boxes",
+    "Encoded",
+    "Files",
+    "Program",
+    "Shards",
+    "descriptors",
+    "index_cache",
+    "set_coarse_times",
+    "threads",
+    "version",
+]
 
 type _Column = NDArray[np.int64]
 type _Runs = tuple[_Column, _Column] | None
@@ -24,6 +36,9 @@ def threads() -> int:
 
 def index_cache() -> tuple[int, int]:
     """Return how often the index of a shard was found among those that are kept, and how many bytes these take."""
+
+def set_coarse_times(seconds: int) -> int:
+    """Say how many seconds times of files may be apart and look the same, and return what held before; for tests."""
 
 def descriptors() -> int:
     """Return how many files this process may have open at a time."""

@@ -241,7 +241,9 @@ class Driver:
             self._arrived_nbytes += request.nbytes
             self._go_on()
         else:
-            fetched = await (self._first(request.source, *ranges) if request.is_first else request.source.get_ranges(ranges))
+            fetched = await (
+                self._first(request.source, *ranges) if request.is_first else request.source.get_ranges(ranges)
+            )
             self._fetching -= 1
             self._arrive(request, numbers, fetched, request.nbytes)
 
