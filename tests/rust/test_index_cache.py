@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +59,12 @@ def read(path: Path, chain: PreparedChain = CHAIN, limit: int = LIMIT, count: in
 
 
 @pytest.fixture
-def path(tmp_path: Path, hits: Hits) -> Iterator[Path]:
+def path(tmp_path: Path, hits: Hits) -> Path:
     path = tmp_path / "0"
     path.write_bytes(encoded(FRONT))
     # Whatever other tests have left.
     read(path, limit=0)
-    yield path
+    return path
 
 
 @pytest.mark.parametrize("location", ["start", "end"])
@@ -204,8 +203,7 @@ def test_threads_read_one_version_or_the_other_while_files_are_replaced(path: Pa
     seen: list[list[int]] = []
 
     def reading() -> None:
-        for _ in range(300):
-            seen.append(read(path))
+        seen.extend(read(path) for _ in range(300))
 
     threads = [threading.Thread(target=reading) for _ in range(4)]
     for thread in threads:

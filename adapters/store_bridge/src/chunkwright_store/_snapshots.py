@@ -1,7 +1,7 @@
 """Stores that show one snapshot, which never changes.
 
-icechunk is known by its class and never imported: a store of it can only be there when somebody else has done so. A session
-that can be written to has no version, because what it shows changes with every write.
+icechunk is known by its class and never imported: a store of it can only be there when somebody else has done so. A
+session that can be written to has no version, because what it shows changes with every write.
 """
 
 from __future__ import annotations

@@ -267,7 +267,7 @@ class OpenFiles:
             return data
         self._begun.add(number)
         key = INDEXES.key(source, wanted, self._shard_index_cache)
-        found = INDEXES.find(key, self._shard_index_cache)
+        found: Buffer | None = INDEXES.find(key, self._shard_index_cache)
         if found is None:
             [found] = source.get_ranges([wanted])
             INDEXES.keep(key, found, self._shard_index_cache)

@@ -2,8 +2,8 @@
 
 Choices are read from zarr's configuration with a default of our own each time, never by registering
 defaults, so that importing the plugin changes nothing. Backend, strictness and the largest chunk are read
-when a pipeline is made and stay with it; limits of threads and of kept indexes are read at each call. :class:`use` overrides
-backend and strictness for the arrays that are opened inside it, in its own context only.
+when a pipeline is made and stay with it; limits of threads and of kept indexes are read at each call.
+:class:`use` overrides backend and strictness for the arrays that are opened inside it, in its own context only.
 
 Backends are found by name in the entry-point group ``chunkwright.backends``, and only those that are asked
 for are imported. Under ``auto`` a backend that is installed but does not load is logged and passed over,
