@@ -50,7 +50,7 @@ class Layout:
         return f"{self.shard}/{self.chunk}" if self.shard else f"{self.chunk}"
 
 
-LAYOUTS = (Layout(16), Layout(32), Layout(16, 128), Layout(8, 64))
+LAYOUTS = (Layout(16), Layout(32), Layout(64), Layout(16, 128), Layout(8, 64), Layout(64, 128))
 
 
 def main() -> int:

@@ -18,10 +18,12 @@ LOADED = (chunkwright_numcodecs.backend, chunkwright_zarr.pipeline)
 
 #: Names of the sizes, wherever they were imported to.
 SMALLEST = {
+    "BATCH_BYTES": 1,
     "FEW": 0,
     "MAX_AT_ONCE": 1,
     "MAX_AWAITED_NBYTES": 0,
     "MAX_BRIEF_NBYTES": 0,
+    "MAX_FEW": 0,
     "MAX_FEW_NBYTES": 0,
     "MAX_CHUNKS": 0,
     "MAX_NBYTES": 0,

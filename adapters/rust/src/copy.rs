@@ -1,8 +1,12 @@
 //! Copy elements along axes: contiguous runs at once, tiles where one side is read against its grain, byte order
 //! changed on the way.
+//!
+//! Memory that is not in a cache is asked for a little before it is needed: short rows and tiles are too irregular for
+//! the CPU to guess what comes next.
 
 #![allow(unsafe_code)]
 
+use crate::ahead;
 use crate::place::{Axis, Place, Steps};
 
 /// How an element is copied.
@@ -16,6 +20,21 @@ pub struct Element {
 
 /// Elements along each side of a tile.
 const TILE: usize = 32;
+
+/// The same where rows are so close together that a few pages hold a tile.
+const WIDE_TILE: usize = 64;
+
+/// Bytes from row to row up to which tiles are wide.
+const CLOSE: usize = 1023;
+
+/// Bytes from row to row up to which the next tile is asked for; with more, each row is on another page.
+const NEAR: usize = 4095;
+
+/// Rows that are asked for before they are written.
+const ROWS_AHEAD: usize = 16;
+
+/// Bytes of a long row.
+const LONG_ROW: usize = 2048;
 
 /// Copy the elements of a place.
 ///
@@ -54,22 +73,35 @@ trait Mover: Copy {
     #[inline]
     unsafe fn runs(self, rows: Rows, from: *const u8, to: *mut u8, count: usize) {
         // SAFETY: see the trait.
-        unsafe { rows.each(from, to, |from, to| self.run(from, to, count)) }
+        unsafe { rows.each(from, to, count * self.size(), |from, to| self.run(from, to, count)) }
     }
 }
 
-/// How many runs there are, and how far apart on either side.
+/// How many runs there are, how far apart on either side, and where it goes on after them.
 #[derive(Clone, Copy)]
 struct Rows {
     count: usize,
     from: isize,
     to: isize,
+    next: *const u8,
 }
 
 impl Rows {
+    /// Copy runs of so many bytes.
     #[inline]
-    unsafe fn each(self, mut from: *const u8, mut to: *mut u8, copy: impl Fn(*const u8, *mut u8)) {
-        for _ in 0..self.count {
+    unsafe fn each(self, mut from: *const u8, mut to: *mut u8, length: usize, copy: impl Fn(*const u8, *mut u8)) {
+        // The CPU sees by itself where runs that follow one another, or long ones, go on.
+        let is_guessed = self.count == 1 || length >= LONG_ROW || self.to == length.cast_signed();
+        let ahead = ROWS_AHEAD.min(self.count);
+        for number in 0..self.count {
+            if !is_guessed {
+                let (row, further) = if number + ahead < self.count {
+                    (to.cast_const(), ahead)
+                } else {
+                    (self.next, number + ahead - self.count)
+                };
+                ahead::fetch(row.wrapping_offset(self.to.wrapping_mul(further.cast_signed())), length);
+            }
             copy(from, to);
             (from, to) = (from.wrapping_offset(self.from), to.wrapping_offset(self.to));
         }
@@ -192,7 +224,7 @@ impl Mover for AnySwapped {
 #[inline]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: see `Mover`.
-    unsafe { copy_rows(Rows { count: 1, from: 0, to: 0 }, from, to, length) }
+    unsafe { copy_rows(Rows { count: 1, from: 0, to: 0, next: to }, from, to, length) }
 }
 
 /// Copy the bytes of rows.
@@ -201,11 +233,11 @@ unsafe fn copy_rows(rows: Rows, from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: see `Mover`.
     unsafe {
         match length {
-            8..=16 => rows.each(from, to, |from, to| ends::<8>(from, to, length)),
-            17..=32 => rows.each(from, to, |from, to| ends::<16>(from, to, length)),
-            33..=64 => rows.each(from, to, |from, to| ends::<32>(from, to, length)),
-            65..=128 => rows.each(from, to, |from, to| ends::<64>(from, to, length)),
-            _ => rows.each(from, to, |from, to| from.copy_to_nonoverlapping(to, length)),
+            8..=16 => rows.each(from, to, length, |from, to| ends::<8>(from, to, length)),
+            17..=32 => rows.each(from, to, length, |from, to| ends::<16>(from, to, length)),
+            33..=64 => rows.each(from, to, length, |from, to| ends::<32>(from, to, length)),
+            65..=128 => rows.each(from, to, length, |from, to| ends::<64>(from, to, length)),
+            _ => rows.each(from, to, length, |from, to| from.copy_to_nonoverlapping(to, length)),
         }
     }
 }
@@ -226,10 +258,11 @@ struct Walk<'a, M: Mover>(&'a Place, M);
 impl<M: Mover> Walk<'_, M> {
     unsafe fn all(&self, from: *const u8, to: *mut u8) {
         // SAFETY: see `copy`.
-        unsafe { self.axes(&self.0.axes, from, to) }
+        unsafe { self.axes(&self.0.axes, from, to, to) }
     }
 
-    unsafe fn axes(&self, axes: &[Axis], from: *const u8, to: *mut u8) {
+    /// Copy along some axes; `next` is where it goes on after them.
+    unsafe fn axes(&self, axes: &[Axis], from: *const u8, to: *mut u8, next: *const u8) {
         // SAFETY: each element that is named is one of the place.
         unsafe {
             match axes {
@@ -239,11 +272,14 @@ impl<M: Mover> Walk<'_, M> {
                 &[Axis { count, from: Steps::Even(from_step), to: Steps::Even(to_step), .. }, ref inner]
                     if self.is_run(inner) =>
                 {
-                    self.1.runs(Rows { count, from: from_step, to: to_step }, from, to, inner.count);
+                    self.1.runs(Rows { count, from: from_step, to: to_step, next }, from, to, inner.count);
                 }
                 [outer, rest @ ..] => {
                     for number in 0..outer.count {
-                        self.axes(rest, from.offset(self.at(outer.from, number)), to.offset(self.at(outer.to, number)));
+                        let here = to.offset(self.at(outer.to, number));
+                        let next =
+                            if number + 1 < outer.count { to.offset(self.at(outer.to, number + 1)) } else { next };
+                        self.axes(rest, from.offset(self.at(outer.from, number)), here, next);
                     }
                 }
             }
@@ -287,10 +323,19 @@ impl<M: Mover> Walk<'_, M> {
 
     /// The outer axis is fast in memory that is read, the inner one in memory that is written.
     unsafe fn tiles(&self, outer: &Axis, inner: &Axis, from: *const u8, to: *mut u8) {
-        for first in (0..outer.count).step_by(TILE) {
-            for second in (0..inner.count).step_by(TILE) {
-                for number in first..outer.count.min(first + TILE) {
-                    let part = Axis { count: TILE.min(inner.count - second), ..*inner };
+        let within = |most| matches!(inner.from, Steps::Even(step) if step.unsigned_abs() <= most);
+        let edge = if within(CLOSE) { WIDE_TILE } else { TILE };
+        let asks = within(NEAR) && outer.count.max(inner.count) > edge;
+        for first in (0..outer.count).step_by(edge) {
+            for second in (0..inner.count).step_by(edge) {
+                let part = Axis { count: edge.min(inner.count - second), ..*inner };
+                let below = second + edge < inner.count;
+                let (column, row) = if below { (first, second + edge) } else { (first + edge, 0) };
+                for number in first..outer.count.min(first + edge) {
+                    if asks {
+                        let next = self.at(outer.from, column) + self.at(inner.from, row + number - first);
+                        ahead::fetch(from.wrapping_offset(next), edge * self.1.size());
+                    }
                     // SAFETY: each element that is named is one of the place.
                     unsafe {
                         let from = from.offset(self.at(outer.from, number) + self.at(inner.from, second));

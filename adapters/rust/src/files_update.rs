@@ -199,6 +199,7 @@ impl ShardUpdating<'_> {
         };
         let pending: Vec<_> = touched.iter().map(pending).collect();
         let inner = &self.form.inner;
+        // One shard after the other: a file is better written beside work that only computes than beside another file.
         each_stored(self.cut.count(), Load::like(inner.nbytes, &inner.encoding), max_workers, |item, worker, pace| {
             let (shard, _) = self.cut.inner_chunk(item);
             let first = touched[shard].start;

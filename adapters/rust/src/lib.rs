@@ -10,6 +10,7 @@
 //!
 //! What Python sees is declared in `python/chunkwright_rust/_native.pyi`; the stub is checked against this module.
 
+pub mod ahead;
 pub mod batch;
 pub mod boxes;
 pub mod buffers;

@@ -70,6 +70,18 @@ pub fn zeroed(length: usize) -> Outcome<Vec<u8>> {
     }
 }
 
+/// Copy bytes into a vector that has room for so many more.
+///
+/// # Errors
+/// When there is not so much memory.
+pub fn copied(bytes: &[u8], more: usize) -> Outcome<Vec<u8>> {
+    let mut made = Vec::new();
+    made.try_reserve_exact(bytes.len() + more)
+        .map_err(|_| Fault::new(Kind::Configuration, "a chunk does not fit into memory"))?;
+    made.extend_from_slice(bytes);
+    Ok(made)
+}
+
 /// The same for the contexts of codec libraries; those of usual levels are smaller.
 const KEPT_CONTEXT: usize = 8 << 20;
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::batch::{Inputs, Results, each};
 use crate::buffers::Array;
-use crate::chain::{append, appending, encode};
+use crate::chain::{append, appending, decode, encode};
 use crate::copy::{Element, copy};
 use crate::entries::{Entries, Selections};
 use crate::errors::{Fault, Kind, Outcome};
@@ -15,7 +15,7 @@ use crate::kernels::CHECKSUM;
 use crate::load::Load;
 use crate::place::{Direction, Place};
 use crate::program::Chunk;
-use crate::worker::{Memory, Worker, zeroed};
+use crate::worker::{Memory, Worker, copied, zeroed};
 
 /// Chunks, and the places in one array where their elements come from.
 pub struct Writing<'a> {
@@ -137,6 +137,15 @@ impl Writing<'_> {
                     unsafe { std::slice::from_raw_parts(self.source.pointer().offset(place.out), self.chunk.nbytes) };
                 return self.chunk.encode(Gathered::Source(source), worker, self.keep_empty);
             }
+        } else if let Base::Encoded(encoded) = base
+            && appending(&self.chunk.stages) == self.chunk.stages.len()
+        {
+            // What was stored is what was decoded: it is copied once, into memory that need not be cleared before.
+            let decoded = decode(&self.chunk.stages, encoded, worker, None)?;
+            let held = self.chunk.array(&decoded, worker)?.unwrap_or_default();
+            let mut made = copied(held, self.chunk.stages.len() * CHECKSUM)?;
+            self.put(rows, place, &mut made)?;
+            return self.chunk.encode(Gathered::Made(made), worker, self.keep_empty);
         }
         self.chunk.gather(worker, self.keep_empty, |memory, worker| {
             match base {

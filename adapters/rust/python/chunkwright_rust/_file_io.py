@@ -26,7 +26,9 @@ from chunkwright.execute import positions, workers
 from chunkwright.ports import Run
 from chunkwright.prepared import PreparedChain
 from chunkwright_rust import _native
+from chunkwright_rust._layout import columns_of
 from chunkwright_rust._runs import FixedRun
+from chunkwright_rust._shards import NativeShardWriter
 
 __all__ = ("LocalFiles",)
 
@@ -199,6 +201,79 @@ class LocalFiles:
         """
         _native.Files(root, keys).write(contents, workers(max_workers))
 
+    def rewrite(
+        self,
+        prepared: PreparedChain,
+        root: Root,
+        keys: Sequence[str],
+        source: NDArray[Any],
+        entries: Entries,
+        kept: NDArray[np.int64],
+        *,
+        keep_empty: bool,
+        max_workers: int | None = None,
+    ) -> bool:
+        """Encode chunks from an array over what they hold, and replace them, each entirely or not at all.
+
+        Parameters
+        ----------
+        prepared
+            The chain of the chunks.
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk is; folders are made.
+        source
+            The caller's array.
+        entries
+            Selections of the chunks, numbered as the keys are, in order.
+        kept
+            int64, one per key: negative where nothing of what the chunk holds matters.
+        keep_empty
+            Whether chunks of nothing but the fill value are stored.
+        max_workers
+            Limit of threads that compute.
+
+        Returns
+        -------
+        bool
+            False when this cannot be done in one go; nothing was done then.
+
+        Raises
+        ------
+        CorruptChunkError
+            When old bytes do not decode; ``position`` is the number of the key.
+        OSError
+            When a file cannot be read or written. It is as it was; others may have been written.
+        ValueError
+            When a key leads out of the root.
+        """
+        files, limit = _native.Files(root, keys), workers(max_workers)
+        if prepared.shard is not None:
+            writer, order = prepared.shard.writer, prepared.order
+            if not prepared.is_partial or order is None or not isinstance(writer, NativeShardWriter):
+                return False
+            if (keep_empty and prepared.is_wrapped_shard) or not writer.takes(entries):
+                return False
+            array, unit = writer.inner.source(source)
+            moved = columns_of(entries.permuted(order))
+            _native.encode_shard_files(files, writer.native, array, moved, kept, unit, keep_empty, limit)
+            return True
+        run = _only_run(prepared)
+        if run is None:
+            return False
+        array, unit = run.source(source)
+        _native.encode_files(files, run.program, array, columns_of(entries), kept, unit, keep_empty, limit)
+        return True
+
+
+def _only_run(prepared: PreparedChain) -> FixedRun | None:
+    """What a chain without shards is done by, when that is one piece of native code."""
+    if len(prepared.runs) != 1:
+        return None
+    run = prepared.runs[0]
+    return run.compiled if isinstance(run, Run) and isinstance(run.compiled, FixedRun) else None
+
 
 def _ordered(entries: Entries) -> Entries:
     """Entries that select anything, ordered by chunk."""
@@ -222,10 +297,8 @@ def _is_plain(prepared: PreparedChain, entries: Entries, dtype: np.dtype[Any]) -
     if prepared.shard is not None:
         reader = prepared.shard.reader
         return prepared.is_partial and reader is not None and reader.takes(entries, dtype)
-    if len(prepared.runs) != 1:
-        return False
-    run = prepared.runs[0]
-    return isinstance(run, Run) and isinstance(run.compiled, FixedRun) and run.compiled.takes(dtype)
+    run = _only_run(prepared)
+    return run is not None and run.takes(dtype)
 
 
 def _window(prepared: PreparedChain, plain: bool) -> int:

@@ -15,6 +15,8 @@ __all__ = [
     "Program",
     "Shards",
     "descriptors",
+    "encode_files",
+    "encode_shard_files",
     "index_cache",
     "set_coarse_times",
     "threads",
@@ -252,3 +254,27 @@ class Files:
 
     def write(self, contents: Sequence[Buffer | None], max_workers: int | None) -> None:
         """Replace files, each entirely or not at all; None removes one."""
+
+def encode_files(
+    files: Files,
+    program: Program,
+    source: NDArray[np.void],
+    entries: _Entries,
+    kept: NDArray[np.int64],
+    unit: int,
+    keep_empty: bool,
+    max_workers: int | None,
+) -> None:
+    """Gather chunks from an array, encode them, on top of what files hold, and replace the files."""
+
+def encode_shard_files(
+    files: Files,
+    shards: Shards,
+    source: NDArray[np.void],
+    entries: _Entries,
+    kept: NDArray[np.int64],
+    unit: int,
+    keep_empty: bool,
+    max_workers: int | None,
+) -> None:
+    """Gather inner chunks from an array, encode them, and put them into shards in files."""

@@ -134,6 +134,11 @@ fn validate(input: &[u8]) -> Outcome<usize> {
     if !valid || claimed != decoded {
         return Err(Fault::corrupt("no valid header"));
     }
+    // The library takes larger blocks when there is room for them, whatever comes out.
+    let blocks = size(&input[8..]);
+    if decoded > 0 && !(1..=decoded).contains(&blocks) {
+        return Err(Fault::corrupt("wrong size of blocks").with(format!("1 to {decoded}"), blocks));
+    }
     Ok(decoded)
 }
 

@@ -2,6 +2,10 @@
 //!
 //! What may follow a stream is what numcodecs accepts: more members and zero bytes after a gzip member, anything
 //! after a zlib stream. No bytes at all are no gzip members.
+//!
+//! libdeflate takes some streams for good that zlib does not, and that decode to bytes of the right checksum: those whose
+//! headers have a wrong checksum, which is checked here, and those with a code that nothing stands for (see
+//! `docs/limits.md`).
 
 #![allow(unsafe_code)]
 
@@ -96,6 +100,9 @@ impl Deflate {
         }
         let (mut begin, mut total) = (0, 0);
         while begin < input.len() {
+            if !has_good_header(&input[begin..]) {
+                return Err(Fault::corrupt("wrong checksum of the header"));
+            }
             let Some((read, written)) = one(decompressor, self.format, &input[begin..], &mut out[total..])? else {
                 return Ok(None);
             };
@@ -122,6 +129,34 @@ impl Deflate {
             unsafe { compress(compressor, input.as_ptr().cast(), input.len(), out.as_mut_ptr().cast(), out.len()) };
         if size == 0 { Err(Fault::new(Kind::Configuration, "cannot be encoded")) } else { Ok(size) }
     }
+}
+
+/// Whether the header of a gzip member has the checksum that it claims to have; other faults are not looked for.
+fn has_good_header(member: &[u8]) -> bool {
+    const FIXED: usize = 10;
+    const CHECKED: u8 = 2;
+    const EXTRA: u8 = 4;
+    const TEXTS: [u8; 2] = [8, 16];
+    let short = |at: usize| member.get(at..at + 2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
+    let [0x1f, 0x8b, _, flags, ..] = member else { return true };
+    if flags & CHECKED == 0 {
+        return true;
+    }
+    let mut end = FIXED;
+    if flags & EXTRA != 0 {
+        end += 2 + usize::from(short(end).unwrap_or(0));
+    }
+    for text in TEXTS {
+        if flags & text != 0 {
+            end += 1 + member.iter().skip(end).take_while(|byte| **byte != 0).count();
+        }
+    }
+    let Some((head, stored)) = member.get(..end).zip(short(end)) else {
+        return true;
+    };
+    // SAFETY: pointer and length are those of the slice.
+    let sum = unsafe { ffi::libdeflate_crc32(0, head.as_ptr().cast(), head.len()) };
+    sum & 0xffff == u32::from(stored)
 }
 
 /// Decode one stream; returns what was read and written, None when there is too little room.

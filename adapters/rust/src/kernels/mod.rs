@@ -11,6 +11,8 @@ mod bz2;
 mod checksum;
 mod deflate;
 mod lz4;
+#[cfg(target_arch = "x86_64")]
+mod pages;
 mod pcodec;
 mod shuffle;
 mod zarrs;

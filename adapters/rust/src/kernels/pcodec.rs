@@ -1,6 +1,7 @@
 //! `numcodecs.pcodec`: numbers, compressed. Bytes are those of elements in native byte order.
 //!
-//! zarrs encodes. Decoding goes to the library below it, which can decode into memory that it is given.
+//! zarrs encodes. Decoding goes to the library below it, which can decode into memory that it is given, and of large
+//! chunks most of the work is done by [`super::pages`].
 
 #![allow(unsafe_code)]
 
@@ -9,12 +10,46 @@ use pco::data_types::Number;
 use pco::standalone::simple_decompress_into;
 
 use super::Written;
+#[cfg(target_arch = "x86_64")]
+use super::pages;
 use super::zarrs::Encoder;
 use crate::errors::{Fault, Kind, Outcome};
 use crate::worker::Memory;
 
 /// Decodes numbers of one type.
 type Decode = fn(&[u8], &mut [u8]) -> Written;
+
+/// Numbers of a chunk from which on it pays to do without the library's loops.
+#[cfg(target_arch = "x86_64")]
+const LARGE: usize = 2048;
+
+/// How the bits of a number follow from an integer that is ordered as numbers are.
+#[derive(Clone, Copy, Debug)]
+pub enum Order {
+    /// They are the same.
+    Unsigned,
+    /// The sign bit is the other way round.
+    Signed,
+    /// So it is, and all others are where it was 0.
+    Float,
+}
+
+/// A type of numbers.
+trait Ordered: Number {
+    const ORDER: Order;
+}
+
+macro_rules! ordered {
+    ($order:ident: $($number:ty),*) => {
+        $(impl Ordered for $number {
+            const ORDER: Order = Order::$order;
+        })*
+    };
+}
+
+ordered!(Unsigned: u16, u32, u64);
+ordered!(Signed: i16, i32, i64);
+ordered!(Float: f16, f32, f64);
 
 /// The codec for one data type.
 #[derive(Clone, Debug)]
@@ -53,8 +88,14 @@ impl Pcodec {
     }
 }
 
-fn decode_as<T: Number>(input: &[u8], out: &mut [u8]) -> Written {
+fn decode_as<T: Ordered>(input: &[u8], out: &mut [u8]) -> Written {
     let size = size_of::<T>();
+    #[cfg(target_arch = "x86_64")]
+    if out.len() >= LARGE * size
+        && let Some(count) = pages::decode::<T>(input, out, T::ORDER)
+    {
+        return Ok(Some(count * size));
+    }
     // SAFETY: numbers have no bits that are not allowed.
     let (before, numbers, after) = unsafe { out.align_to_mut::<T>() };
     let progress = if before.is_empty() && after.is_empty() {

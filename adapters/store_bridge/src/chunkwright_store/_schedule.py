@@ -145,12 +145,12 @@ def from_memory(
         _, chunk, kind, start, stop = needs[0].item()
         content = sources[chunk].whole()
         return needs["id"], [None if content is None else cut(content, range_of(kind, start, stop))]
+    kind = needs["kind"]
+    if (kind == WHOLE).all():
+        # One whole chunk per need; the columns of Buffers would only say so at length.
+        return needs["id"], [sources[chunk].whole() for chunk in needs["chunk"].tolist()]
     chunks, owner = np.unique(needs["chunk"], return_inverse=True)
     contents = [sources[chunk].whole() for chunk in chunks.tolist()]
-    kind = needs["kind"]
-    if len(contents) == len(needs) and not (kind <= SUFFIX).any():
-        # One whole chunk per need; the columns of Buffers would only say so at length.
-        return needs["id"], [contents[row] for row in owner.tolist()]
     size = np.array([-1 if data is None else memoryview(data).nbytes for data in contents], np.int64)[owner]
     offset = np.select([kind == RANGE, kind == SUFFIX], [needs["start"], np.maximum(size - needs["stop"], 0)], 0)
     wanted = np.select([kind == RANGE, kind == SUFFIX], [needs["stop"] - needs["start"], needs["stop"]], size)

@@ -10,7 +10,7 @@ A write holds the locks of all its chunks from before their bytes are read until
 reads what incomplete chunks hold, encodes a sub-batch, and stores it while the next is encoded. Where threads may share
 the work, each takes turns of its own instead: read, encode and store a few chunks, so few that their bytes stay in the
 caches of its processor. When encoding fails, nothing of that sub-batch is stored; chunks that were stored before are
-whole.
+whole. A batch of files that a backend writes by itself is left to it, and each chunk is replaced as soon as it is made.
 
 ``stop`` may be set from another thread; a driver looks at it between sub-batches and returns early, with
 ``out`` or the store half done, as a cancelled call leaves it.
@@ -37,11 +37,15 @@ from chunkwright_store._share import take_turns
 from chunkwright_store.index_cache import INDEXES
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS
+from chunkwright_store.sources import Batch
 
 __all__ = ("Stop", "read_sync", "write_sync")
 
 OVERLAP_SECONDS = 0.004
 """What should be fetched sooner than this is not worth a second thread."""
+
+BATCH_BYTES = 64 << 20
+"""Decoded bytes that a batch is handed at a time, about; between two of them a call can be stopped."""
 
 MAX_OPEN = 128
 """Chunks that may be open at a time where a source holds a file descriptor."""
@@ -195,7 +199,6 @@ class _Fetcher:
         self._is_scratch = getattr(first, "is_scratch", False)
         self._open: set[int] = set()
         self._seconds_per_byte = 0.0
-        self._batch = job.batch if isinstance(job, WriteJob) else None
         self._schedule = Schedule(job.plan, whole_nbytes=job.whole_nbytes)
 
     def window(self, most: int | None = None) -> NDArray[Any]:
@@ -212,9 +215,6 @@ class _Fetcher:
 
     def fetch(self, needs: NDArray[Any]) -> Answer:
         """Fetch a window; safe on a thread of its own while the plan is used elsewhere."""
-        if self._batch is not None:
-            # The plan of a write asks for nothing but whole chunks.
-            return needs["id"], self._batch.load(needs["chunk"].tolist())
         if self.in_memory:
             return from_memory(needs, self._job.sources)
         started = time.perf_counter()
@@ -313,12 +313,22 @@ class _Writer:
 
     def run(self) -> None:
         try:
-            if self._threads > 1:
+            if self._batch is not None:
+                self._by_batch(self._batch)
+            elif self._threads > 1:
                 take_turns(self._turn, self._threads)
             else:
                 self._in_batches()
         finally:
             self._fetcher.close()
+
+    def _by_batch(self, batch: Batch) -> None:
+        """Leave reading and storing to the batch, which knows best when to do so."""
+        needs = self._plan.needs
+        nothing = np.zeros(len(needs), np.int64)
+        self._plan.feed(needs["id"], Buffers.within(b"", nothing, nothing))
+        while not self._stop and (work := self._plan.take(BATCH_BYTES)) is not None:
+            batch.rewrite(work, self._value)
 
     def _turn(self) -> bool:
         """Read, encode and store a few chunks; whether there were any."""
@@ -359,9 +369,6 @@ class _Writer:
         helper.wait()
 
     def _store(self, chunks: Sequence[tuple[int, Buffer | None]]) -> None:
-        if self._batch is not None:
-            self._batch.store(chunks)
-            return
         for chunk, data in chunks:
             if data is None:
                 self._sinks[chunk].delete()

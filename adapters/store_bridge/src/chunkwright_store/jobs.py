@@ -294,7 +294,7 @@ class WriteJob:
         What the chunks are locked by while they are written, usually the identity of the store with the
         key; empty for chunks that nobody else can reach.
     batch
-        Reads and stores many chunks at a time, in place of sources and sinks, which may be empty then.
+        Reads, encodes and stores many chunks at a time, in place of sources and sinks, which may be empty then.
     whole_nbytes
         Bytes that a whole chunk is taken to have before it was read, for the limits.
     side_by_side

@@ -19,8 +19,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkwright.buffers import Buffers
 from chunkwright.entries import Entries
+from chunkwright.execute import positions
 from chunkwright.prepared import PreparedChain
+from chunkwright.write_plan import WriteWork
 from chunkwright_store.drive_sync import Stop
 from chunkwright_store.files import OpenFiles, WholeFiles
 
@@ -132,6 +135,46 @@ class FileIO(Protocol):
             One per key; None removes the chunk.
         max_workers
             Limit of threads.
+        """
+
+    def rewrite(
+        self,
+        prepared: PreparedChain,
+        root: str | os.PathLike[str],
+        keys: Sequence[str],
+        source: NDArray[Any],
+        entries: Entries,
+        kept: NDArray[np.int64],
+        /,
+        *,
+        keep_empty: bool,
+        max_workers: int | None = None,
+    ) -> bool:
+        """Encode chunks from an array over what they hold, and replace them, each entirely or not at all.
+
+        Parameters
+        ----------
+        prepared
+            The chain of the chunks.
+        root
+            The folder that keys are relative to.
+        keys
+            Where each chunk is; none leads out of the root.
+        source
+            The caller's array.
+        entries
+            Selections of the chunks, numbered as the keys are, in order.
+        kept
+            int64, one per key: negative where nothing of what the chunk holds matters.
+        keep_empty
+            Whether chunks of nothing but the fill value are stored.
+        max_workers
+            Limit of threads that compute.
+
+        Returns
+        -------
+        bool
+            False when this cannot be done in one go; nothing was done then.
         """
 
 
@@ -274,11 +317,8 @@ class FilesBatch:
 
     Examples
     --------
-    >>> class Printing:
-    ...     def write(self, root, keys, contents, *, max_workers=None):
-    ...         print(root, list(keys), contents)
-    >>> FilesBatch(Printing(), "/data", ["c/0", "c/1"]).store([(1, b"abc")])
-    /data ['c/1'] [b'abc']
+    >>> FilesBatch(None, "/data", ["c/0", "c/1"]).keys[1]
+    'c/1'
     """
 
     file_io: FileIO
@@ -286,31 +326,40 @@ class FilesBatch:
     keys: Sequence[str]
     max_workers: int | None = None
 
-    def load(self, chunks: Sequence[int], /) -> Sequence[Buffer | None]:
-        """Read whole chunks.
+    def rewrite(self, work: WriteWork, value: NDArray[Any], /) -> None:
+        """Encode chunks over what they hold, and replace them; see :class:`~chunkwright_store.sources.Batch`.
 
         Parameters
         ----------
-        chunks
-            Their numbers.
+        work
+            Which chunks, and what is written.
+        value
+            The caller's array.
 
-        Returns
-        -------
-        sequence of Buffer or None
-            One per chunk; None when it is missing.
+        Raises
+        ------
+        CodecError
+            When old bytes do not decode or values do not encode; ``position`` is the chunk's number.
+        OSError
+            When a file cannot be read or written.
         """
-        return self.file_io.load(self.root, [self.keys[chunk] for chunk in chunks])
+        keys = [self.keys[chunk] for chunk in work.chunk.tolist()]
+        kept, workers = work.existing.offset, self.max_workers
+        with positions(work.chunk):
+            done = self.file_io.rewrite(
+                work.chain, self.root, keys, value, work.entries, kept, keep_empty=work.keep_empty, max_workers=workers
+            )
+        if not done:
+            work = attrs.evolve(work, existing=self._load(keys, kept))
+            contents = [content for _, content in work.run(value, max_workers=workers)]
+            self.file_io.write(self.root, keys, contents, max_workers=workers)
 
-    def store(self, items: Sequence[tuple[int, Buffer | None]], /) -> None:
-        """Store a batch of chunks.
-
-        Parameters
-        ----------
-        items
-            Chunk numbers, each with its bytes, or None when the chunk is to be removed.
-        """
-        keys, contents = [self.keys[chunk] for chunk, _ in items], [content for _, content in items]
-        self.file_io.write(self.root, keys, contents, max_workers=self.max_workers)
+    def _load(self, keys: Sequence[str], kept: NDArray[np.int64]) -> Buffers:
+        existing: list[Buffer | None] = [None] * len(keys)
+        rows = np.flatnonzero(kept >= 0).tolist()
+        for row, content in zip(rows, self.file_io.load(self.root, [keys[row] for row in rows]), strict=True):
+            existing[row] = content
+        return Buffers.of(existing)
 
 
 def local_root(getters: Iterable[Any], *, writable: bool = False) -> str | None:

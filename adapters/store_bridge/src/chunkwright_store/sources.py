@@ -32,6 +32,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol, runtime_checkable
 
 import attrs
+from numpy.typing import NDArray
 
 __all__ = (
     "AsyncByteSink",
@@ -199,27 +200,16 @@ class SyncByteSink(Protocol):
 class Batch(Protocol):
     """All chunks of a write at once, where that is better than one after the other; without an event loop."""
 
-    def load(self, chunks: Sequence[int], /) -> Sequence[Buffer | None]:
-        """Read whole chunks.
+    def rewrite(self, work: Any, value: NDArray[Any], /) -> None:
+        """Encode chunks over what they hold, and replace them, each entirely or not at all.
 
         Parameters
         ----------
-        chunks
-            Their numbers.
-
-        Returns
-        -------
-        sequence of Buffer or None
-            One per chunk; None when it is missing.
-        """
-
-    def store(self, items: Sequence[tuple[int, Buffer | None]], /) -> None:
-        """Replace chunks, each entirely or not at all.
-
-        Parameters
-        ----------
-        items
-            Chunk numbers, each with its encoded bytes, or None when the chunk is to be removed.
+        work
+            A :class:`~chunkwright.write_plan.WriteWork`, whose existing bytes are not there yet: of rows that are not
+            missing they have to be read first, if there are any.
+        value
+            The caller's array.
         """
 
 
