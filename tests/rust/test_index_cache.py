@@ -76,7 +76,8 @@ def test_the_index_is_read_once(path: Path, hits: Hits, location: str) -> None:
 
 
 def test_nothing_is_kept_of_a_file_that_was_changed_just_now(path: Path, hits: Hits) -> None:
-    _native.set_coarse_times(2)
+    # An hour, because nobody knows how long this test is held up.
+    _native.set_coarse_times(3600)
     assert [read(path), read(path)] == [FRONT[:15].tolist()] * 2
     assert (hits(), _native.index_cache()[1]) == (0, 0)
 
