@@ -112,15 +112,16 @@ impl Boxes {
 
     /// Read and decode files, one for each selection, and tell which were there.
     #[cfg(unix)]
-    #[pyo3(signature = (root, keys, max_workers))]
+    #[pyo3(signature = (root, keys, max_workers, index_cache=0))]
     fn read_files(
         &self,
         py: Python<'_>,
         root: PathBuf,
         keys: Vec<String>,
         max_workers: Option<usize>,
+        index_cache: usize,
     ) -> PyResult<Vec<bool>> {
-        let files = Files::new(root, keys)?;
+        let files = Files::new(root, keys, index_cache)?;
         py.detach(|| {
             let count = i64::try_from(files.keys().len()).unwrap_or(i64::MAX);
             let (source, offset, length): (Vec<_>, Vec<_>, Vec<_>) = (0..count).map(|file| (file, 0, -1)).collect();

@@ -22,9 +22,10 @@ use pyo3::types::PyList;
 use crate::batch::{Results, each_stored};
 use crate::buffers::{Array, Bytes, Column};
 use crate::errors::{Fault, Kind, Outcome};
+use crate::index_cache::Version;
 use crate::program::{Columns, Program, PyEntries, encoded};
 use crate::read::Reading;
-use crate::read_stored::{Parts, Rows, Storage};
+use crate::read_stored::{Object, Parts, Rows, Storage};
 use crate::shards::Shards;
 use crate::worker::Memory;
 
@@ -46,6 +47,8 @@ pub struct Files {
     folder: OnceLock<Option<File>>,
     keys: Vec<String>,
     held: Vec<Held>,
+    /// Most bytes of indexes of shards that are kept.
+    index_cache: usize,
 }
 
 /// Columns of ranges as Python gives them: file, offset, length.
@@ -58,14 +61,15 @@ impl Files {
     /// # Errors
     /// When a key leads out of it.
     #[new]
-    pub fn new(root: PathBuf, keys: Vec<String>) -> PyResult<Self> {
+    #[pyo3(signature = (root, keys, index_cache=0))]
+    pub fn new(root: PathBuf, keys: Vec<String>, index_cache: usize) -> PyResult<Self> {
         for key in &keys {
             if !stays_inside(key) {
                 return Err(PyValueError::new_err(format!("key {key:?} leads out of the store")));
             }
         }
         let held = keys.iter().map(|_| Held::default()).collect();
-        Ok(Self { root, folder: OnceLock::new(), keys, held })
+        Ok(Self { root, folder: OnceLock::new(), keys, held, index_cache })
     }
 
     fn __len__(&self) -> usize {
@@ -192,7 +196,7 @@ impl Files {
         let sizes: Vec<Mutex<i64>> = self.keys.iter().map(|_| Mutex::new(-1)).collect();
         each_stored(self.keys.len(), 1, None, |number, _, pace| {
             let found = pace.request(|| (0, self.find(number)))?;
-            if let Some((file, size)) = found {
+            if let Some((file, Object { size, .. })) = found {
                 *self.held[number].lock() = Some(Arc::new(file));
                 *sizes[number].lock().unwrap_or_else(PoisonError::into_inner) = i64::try_from(size).unwrap_or(i64::MAX);
             }
@@ -208,22 +212,22 @@ impl Files {
     /// Say how large a file is, which is opened unless it is held open.
     fn opened(&self, number: usize, kept: Option<Arc<File>>) -> Outcome<Option<(Arc<File>, usize)>> {
         let Some(file) = kept else {
-            return Ok(self.find(number)?.map(|(file, size)| (Arc::new(file), size)));
+            return Ok(self.find(number)?.map(|(file, found)| (Arc::new(file), found.size)));
         };
         let size = size_of(&file).map_err(|error| Fault::system(&error, &self.path(number)))?;
         Ok(Some((file, size)))
     }
 
-    /// Open a file, and say how large it is; None when it is missing.
+    /// Open a file, and say what it is; None when it is missing.
     ///
     /// # Errors
     /// When storage fails.
-    pub fn find(&self, number: usize) -> Outcome<Option<(File, usize)>> {
+    pub fn find(&self, number: usize) -> Outcome<Option<(File, Object)>> {
         let Some(file) = self.open_file(number)? else {
             return Ok(None);
         };
-        let size = size_of(&file);
-        self.unless_missing(number, size).map(|size| size.map(|size| (file, size)))
+        let found = look_at(&file);
+        self.unless_missing(number, found).map(|found| found.map(|found| (file, found)))
     }
 
     fn open_file(&self, number: usize) -> Outcome<Option<File>> {
@@ -297,15 +301,19 @@ impl Storage for Files {
         }
     }
 
-    fn hold(&self, source: usize) -> Outcome<Option<usize>> {
+    fn hold(&self, source: usize) -> Outcome<Option<Object>> {
         let held = self.held(source)?;
         if let Some(file) = held.lock().clone() {
-            return size_of(&file).map(Some).map_err(|error| Fault::system(&error, &self.path(source)));
+            return look_at(&file).map(Some).map_err(|error| Fault::system(&error, &self.path(source)));
         }
-        Ok(self.find(source)?.map(|(file, size)| {
+        Ok(self.find(source)?.map(|(file, found)| {
             *held.lock() = Some(Arc::new(file));
-            size
+            found
         }))
+    }
+
+    fn index_cache(&self) -> usize {
+        self.index_cache
     }
 
     fn read(&self, source: usize, offset: usize, length: Option<usize>, into: &mut Memory) -> Outcome<Option<usize>> {
@@ -413,11 +421,17 @@ fn open_at(folder: &File, key: &str) -> io::Result<File> {
 
 /// Bytes of a file; an error for directories.
 fn size_of(file: &File) -> io::Result<usize> {
+    look_at(file).map(|found| found.size)
+}
+
+/// What a file is now; an error for directories.
+fn look_at(file: &File) -> io::Result<Object> {
     let status = file.metadata()?;
     if status.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
     }
-    Ok(usize::try_from(status.len()).unwrap_or(usize::MAX))
+    let size = usize::try_from(status.len()).unwrap_or(usize::MAX);
+    Ok(Object { size, version: Version::of(&status) })
 }
 
 fn is_missing(error: &io::Error) -> bool {

@@ -274,9 +274,10 @@ impl ShardUpdating<'_> {
         if self.kept[shard] < 0 {
             return Ok(None);
         }
-        let Some((file, size)) = pace.request(|| (0, self.files.find(shard)))? else {
+        let Some((file, found)) = pace.request(|| (0, self.files.find(shard)))? else {
             return Ok(None);
         };
+        let size = found.size;
         let mut memory = std::mem::take(&mut worker.input);
         let span = self.form.index_span(size);
         let index = span.and_then(|span| {

@@ -27,6 +27,7 @@ pub mod files_update;
 #[cfg(unix)]
 pub mod files_write;
 pub mod fill;
+pub mod index_cache;
 pub mod kernels;
 pub mod leave;
 pub mod load;
@@ -81,6 +82,18 @@ mod _native {
     #[pyfunction]
     fn descriptors() -> usize {
         super::files::descriptors()
+    }
+
+    /// Return how often the index of a shard was found among those that are kept, and how many bytes these take.
+    #[pyfunction]
+    fn index_cache() -> (u64, usize) {
+        super::index_cache::state()
+    }
+
+    /// Say how many seconds times of files may be apart and look the same, and return what held before; for tests.
+    #[pyfunction]
+    fn set_coarse_times(seconds: i64) -> i64 {
+        super::index_cache::set_coarse(seconds)
     }
 
     /// Return how many threads a batch is shared among when nothing limits it.

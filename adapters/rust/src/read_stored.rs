@@ -9,6 +9,7 @@ use std::ops::Range;
 use crate::batch::each_stored;
 use crate::entries::Entries;
 use crate::errors::{Fault, Kind, Outcome};
+use crate::index_cache::Version;
 use crate::load::Load;
 use crate::pace::Pace;
 use crate::place::Place;
@@ -27,11 +28,14 @@ const MIN_REQUEST: usize = 32 << 10;
 
 /// Somewhere that bytes can be read from by many threads at once.
 pub trait Storage: Sync {
-    /// Say how many bytes an object has, and let all later reads be of the same version of it. None when there is nothing.
+    /// Say what an object is, and let all later reads be of the same version of it. None when there is nothing.
     ///
     /// # Errors
     /// When storage fails.
-    fn hold(&self, source: usize) -> Outcome<Option<usize>>;
+    fn hold(&self, source: usize) -> Outcome<Option<Object>>;
+
+    /// Most bytes of indexes of shards that are kept between calls.
+    fn index_cache(&self) -> usize;
 
     /// Let go of what `hold` holds.
     fn release(&self, source: usize);
@@ -48,6 +52,14 @@ pub trait Storage: Sync {
     /// # Errors
     /// When storage fails, or the object is not of the right length.
     fn read_parts(&self, parts: &Parts<'_>, into: &mut Memory) -> Outcome<bool>;
+}
+
+/// An object, as it is now.
+pub struct Object {
+    /// Its bytes.
+    pub size: usize,
+    /// What tells it from what it was, or will be.
+    pub version: Version,
 }
 
 /// Parts of an object.

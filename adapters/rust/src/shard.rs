@@ -53,6 +53,14 @@ pub struct Outline {
 /// The index of one shard: offset and length of each inner chunk in turn.
 pub struct Index(Vec<u64>);
 
+impl Index {
+    /// Bytes of its numbers.
+    #[must_use]
+    pub fn nbytes(&self) -> usize {
+        self.0.len() * WORD
+    }
+}
+
 impl Form {
     /// Check that everything belongs together.
     ///

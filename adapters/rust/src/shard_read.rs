@@ -4,12 +4,13 @@
 //! chunks of all shards. Of shards in storage as many at a time as may be held open.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::batch::{Inputs, each, each_stored};
 use crate::cut::Cut;
 use crate::entries::{Entries, Layout};
 use crate::errors::{Fault, Kind, Outcome};
+use crate::index_cache::{self, Wanted};
 use crate::leave::Leave;
 use crate::load::Load;
 use crate::pace::Pace;
@@ -32,7 +33,7 @@ pub struct ShardReading<'a> {
 
 /// A shard in storage: its index, and where it is.
 struct Held {
-    index: Index,
+    index: Arc<Index>,
     source: usize,
     offset: usize,
     size: usize,
@@ -83,6 +84,7 @@ impl ShardReading<'_> {
     pub fn run_stored(&self, rows: &Rows<'_>, max_workers: Option<usize>) -> Outcome<()> {
         rows.check()?;
         self.entries.check(rows.offset.len())?;
+        index_cache::shrink(rows.storage.index_cache());
         let touched = self.settle_missing(0..usize::MAX, |shard| rows.offset[shard] < 0)?;
         let (mut begin, mut item) = (0, 0);
         while begin < touched.len() {
@@ -156,14 +158,23 @@ impl ShardReading<'_> {
         let Some((source, offset, length)) = rows.row(shard)? else {
             return Ok(None);
         };
-        let size = match length {
-            Some(length) => Some(length),
-            None => pace.request(|| (0, rows.storage.hold(source)))?.map(|size| size.saturating_sub(offset)),
-        };
-        let Some(size) = size else {
-            return Ok(None);
+        let (size, version) = match length {
+            Some(length) => (length, None),
+            None => match pace.request(|| (0, rows.storage.hold(source)))? {
+                Some(found) => (found.size.saturating_sub(offset), Some(found.version)),
+                None => return Ok(None),
+            },
         };
         let span = self.form.index_span(size)?;
+        let limit = rows.storage.index_cache();
+        let wanted = version.filter(|_| limit > 0).map(|version| {
+            let span = offset + span.start..offset + span.end;
+            Wanted { version, span, form: &self.form.index }
+        });
+        if let Some(index) = wanted.as_ref().and_then(|wanted| index_cache::find(wanted, limit)) {
+            return Ok(Some(Held { index, source, offset, size }));
+        }
+        let wanted = wanted.filter(|wanted| wanted.version.is_settled());
         let read = pace.request(|| {
             let read = rows.storage.read(source, offset + span.start, Some(span.len()), memory);
             (span.len(), read)
@@ -172,7 +183,10 @@ impl ShardReading<'_> {
             return Ok(None);
         };
         let _permit = pace.permit();
-        let index = self.form.decode(memory.filled(read), worker)?;
+        let index = Arc::new(self.form.decode(memory.filled(read), worker)?);
+        if let Some(wanted) = wanted {
+            index_cache::keep(&wanted, &index, limit);
+        }
         Ok(Some(Held { index, source, offset, size }))
     }
 

@@ -89,6 +89,7 @@ class LocalFiles:
         out: NDArray[Any],
         *,
         max_workers: int | None = None,
+        shard_index_cache: int = 0,
         stop: _Stop | None = None,
     ) -> NDArray[np.bool_]:
         """Read parts of chunks into an array.
@@ -107,6 +108,8 @@ class LocalFiles:
             The caller's array.
         max_workers
             Limit of threads that compute.
+        shard_index_cache
+            Bytes of shard indexes that are kept from call to call, in the whole process; 0 drops those that are.
         stop
             Looked at now and then; when it is true, the rest of ``out`` stays as it is.
 
@@ -132,7 +135,7 @@ class LocalFiles:
             if stop:
                 break
             last = min(first + window, len(keys))
-            files = _native.Files(root, keys[first:last])
+            files = _native.Files(root, keys[first:last], shard_index_cache)
             part = entries if last - first == len(keys) else _part(entries, first, last)
             try:
                 with positions(range(first, last)):

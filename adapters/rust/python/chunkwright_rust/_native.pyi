@@ -17,6 +17,8 @@ __all__ = [
     "descriptors",
     "encode_files",
     "encode_shard_files",
+    "index_cache",
+    "set_coarse_times",
     "threads",
     "version",
 ]
@@ -33,6 +35,12 @@ def version() -> str:
 
 def threads() -> int:
     """Return how many threads a batch is shared among when nothing limits it."""
+
+def index_cache() -> tuple[int, int]:
+    """Return how often the index of a shard was found among those that are kept, and how many bytes these take."""
+
+def set_coarse_times(seconds: int) -> int:
+    """Say how many seconds times of files may be apart and look the same, and return what held before; for tests."""
 
 def descriptors() -> int:
     """Return how many files this process may have open at a time."""
@@ -191,17 +199,22 @@ class Boxes:
     def nbytes(self) -> int:
         """Their decoded bytes."""
 
-    def read_files(self, root: str | PathLike[str], keys: Sequence[str], max_workers: int | None) -> list[bool]:
-        """Read and decode files, one for each selection, and tell which were there."""
+    def read_files(
+        self, root: str | PathLike[str], keys: Sequence[str], max_workers: int | None, index_cache: int = 0
+    ) -> list[bool]:
+        """Read and decode files, one for each selection, and tell which were there; keep indexes of so many bytes."""
 
     def decode(self, buffers: Sequence[Buffer | None], max_workers: int | None) -> None:
         """Decode chunks that are in memory, one for each selection."""
 
 @final
 class Files:
-    """Files below a root, named by keys that do not lead out of it. Ranges are columns: file, offset, length."""
+    """Files below a root, named by keys that do not lead out of it. Ranges are columns: file, offset, length.
 
-    def __new__(cls, root: str | PathLike[str], keys: Sequence[str]) -> Files: ...
+    ``index_cache`` is how many bytes of indexes of shards are kept between calls.
+    """
+
+    def __new__(cls, root: str | PathLike[str], keys: Sequence[str], index_cache: int = 0) -> Files: ...
     def __len__(self) -> int: ...
     def open(self) -> list[int]:
         """Open all files, and return their sizes, -1 for those that are missing."""

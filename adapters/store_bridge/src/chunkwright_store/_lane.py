@@ -23,9 +23,10 @@ from chunkwright_store._calls import await_calls
 from chunkwright_store._crew import Crew, drain
 from chunkwright_store._schedule import Schedule, answers, range_of
 from chunkwright_store.drive_sync import Stop
+from chunkwright_store.index_cache import INDEXES
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.pool import run_off_loop
-from chunkwright_store.sources import closing
+from chunkwright_store.sources import ByteRange, closing
 
 __all__ = ("Call", "Driver", "Reader", "Writer")
 
@@ -86,6 +87,7 @@ class _Request:
     fetches: Fetches
     numbers: Sequence[int]
     streams: bool
+    is_first: bool
     nbytes: int
 
 
@@ -160,6 +162,7 @@ class Driver:
             self._finish(result)
         except BaseException as error:  # reported to whoever waits for the whole call
             if isinstance(error, CodecError):
+                INDEXES.clear()
                 self._job.named(error)
             call.fail(error)
             return
@@ -209,12 +212,12 @@ class Driver:
         streams = len(chunks) > 0 and hasattr(sources[chunks[0]], "stream_ranges")
         if not streams or (fresh and len(set(chunks)) == len(chunks)):
             for number, chunk in enumerate(chunks):
-                yield _Request(sources[chunk], fetches, (number,), False, sizes[number])
+                yield _Request(sources[chunk], fetches, (number,), False, fresh, sizes[number])
             return
         bounds = [0, *(np.flatnonzero(np.diff(fetches.chunk)) + 1).tolist(), len(chunks)]
         for first, last in pairwise(bounds):
             numbers = range(first, last)
-            yield _Request(sources[chunks[first]], fetches, numbers, True, sum(sizes[first:last]))
+            yield _Request(sources[chunks[first]], fetches, numbers, True, False, sum(sizes[first:last]))
 
     def _send(self, requests: Sequence[_Request]) -> None:
         call = self._call
@@ -238,9 +241,22 @@ class Driver:
             self._arrived_nbytes += request.nbytes
             self._go_on()
         else:
-            fetched = await request.source.get_ranges(ranges)
+            fetched = await (
+                self._first(request.source, *ranges) if request.is_first else request.source.get_ranges(ranges)
+            )
             self._fetching -= 1
             self._arrive(request, numbers, fetched, request.nbytes)
+
+    async def _first(self, source: Any, wanted: ByteRange) -> Sequence[Buffer | None]:
+        """A whole chunk, or the index of a shard, which may be known."""
+        limit = self._limits.shard_index_cache
+        key = INDEXES.key(source, wanted, limit)
+        found = INDEXES.find(key, limit)
+        if found is not None:
+            return (found,)
+        fetched: Sequence[Buffer | None] = await source.get_ranges((wanted,))
+        INDEXES.keep(key, fetched[0], limit)
+        return fetched
 
     def _arrive(self, request: _Request, numbers: Sequence[int], fetched: Sequence[Buffer | None], nbytes: int) -> None:
         if numbers:

@@ -32,6 +32,7 @@ class Schedule:
         self._fresh = NOTHING
         self._begun: list[NDArray[Any]] = []
         self._fresh = self._unseen()
+        self._last_fresh = self._seen
 
     def refresh(self) -> None:
         """Look at what the plan asks for now, after it was fed."""
@@ -53,6 +54,10 @@ class Schedule:
     def waiting(self) -> bool:
         """Whether anything is left to fetch."""
         return bool(self._begun) or len(self._fresh) > 0
+
+    def is_first(self, needs: NDArray[Any]) -> bool:
+        """Whether these needs, which were returned together, are the first of their chunks."""
+        return len(needs) > 0 and bool(needs["id"][0] <= self._last_fresh)
 
     @property
     def unbegun(self) -> int:

@@ -34,6 +34,7 @@ from chunkwright.needs import WHOLE, coalesce
 from chunkwright_store._helper import Helper
 from chunkwright_store._schedule import NOTHING, Schedule, answers, from_memory, range_of
 from chunkwright_store._share import take_turns
+from chunkwright_store.index_cache import INDEXES
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS
 from chunkwright_store.sources import Batch
@@ -122,6 +123,7 @@ def read_sync(
         try:
             _Reader(job, out, limits or DEFAULT, NEVER if stop is None else stop).run()
         except CodecError as error:
+            INDEXES.clear()
             job.named(error)
             raise
 
@@ -227,16 +229,28 @@ class _Fetcher:
             whole = [self._get(chunk, WHOLE, 0, 0) for chunk in needs["chunk"].tolist()]
             return needs["id"], Buffers.of(whole, is_scratch=self._is_scratch)
         fetches = coalesce(needs, max_gap=self._max_gap, max_size=self._limits.max_size)
-        return answers(fetches, range(len(fetches)), [self._get(*row) for row in fetches.requests()])
+        get = self._get_first if self._schedule.is_first(needs) else self._get
+        return answers(fetches, range(len(fetches)), [get(*row) for row in fetches.requests()])
 
     def _get(self, chunk: int, kind: int, start: int, stop: int) -> Buffer | None:
-        source = self._job.sources[chunk]
         if self._closes:
             self._open.add(chunk)
-        [data] = source.get_ranges((range_of(kind, start, stop),))
+        [data] = self._job.sources[chunk].get_ranges((range_of(kind, start, stop),))
         if self._closes and kind == WHOLE:
             self._close({chunk})
         return data  # type: ignore[no-any-return]
+
+    def _get_first(self, chunk: int, kind: int, start: int, stop: int) -> Buffer | None:
+        """A whole chunk, or the index of a shard, which may be known."""
+        if self._closes:
+            self._open.add(chunk)
+        limit = self._limits.shard_index_cache
+        key = INDEXES.key(self._job.sources[chunk], range_of(kind, start, stop), limit)
+        data: Buffer | None = INDEXES.find(key, limit)
+        if data is None:
+            data = self._get(chunk, kind, start, stop)
+            INDEXES.keep(key, data, limit)
+        return data
 
     def feed(self, answer: Answer) -> NDArray[Any]:
         """Give the plan a window, close chunks that need nothing more, and return the next window."""

@@ -16,7 +16,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Buffer, Iterable, Sequence
+from collections.abc import Buffer, Hashable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,6 +26,7 @@ from chunkwright.buffers import MISSING as MISSING_ROW
 from chunkwright.buffers import Buffers
 from chunkwright_store._exchange import put_in_place
 from chunkwright_store._memory import MEMORY, SMALLEST
+from chunkwright_store.index_cache import INDEXES, file_version
 from chunkwright_store.sources import ByteRange, ByteSuffix
 
 __all__ = ("FileSink", "FileSource", "OpenFiles", "WholeFiles")
@@ -58,7 +59,7 @@ class FileSource:
     >>> source.close()
     """
 
-    __slots__ = ("_file", "_missing", "_path", "_size")
+    __slots__ = ("_file", "_missing", "_path", "_size", "_status")
 
     is_scratch = True
     """Nobody else needs the bytes that were read."""
@@ -70,6 +71,7 @@ class FileSource:
         self._path = os.fspath(path)
         self._file = -1
         self._size = 0
+        self._status: os.stat_result | None = None
         self._missing = False
 
     def get_ranges(self, ranges: Sequence[ByteRange], /) -> list[Buffer | None]:
@@ -99,6 +101,16 @@ class FileSource:
         """
         return self._size if self._open() else None
 
+    def version(self) -> Hashable | None:
+        """Open the file and say which version of it is open.
+
+        Returns
+        -------
+        Hashable or None
+            None when there is no such file, or another change of it might not show.
+        """
+        return file_version(self._status) if self._open() and self._status is not None else None
+
     def close(self) -> None:
         """Let go of the file; a later read opens the path anew."""
         file, self._file, self._missing = self._file, -1, False
@@ -117,7 +129,8 @@ class FileSource:
         if opened is None:
             self._missing = True
             return False
-        self._file, self._size = opened
+        self._file, self._status = opened
+        self._size = self._status.st_size
         return True
 
     def _read(self, wanted: ByteRange) -> Buffer:
@@ -130,8 +143,8 @@ class FileSource:
         return _read(self._file, stop - start, start)
 
 
-def _opened(path: str | os.PathLike[str]) -> tuple[int, int] | None:
-    """Descriptor and size of a file; None when there is none."""
+def _opened(path: str | os.PathLike[str]) -> tuple[int, os.stat_result] | None:
+    """Descriptor and status of a file; None when there is none."""
     try:
         file = os.open(path, OLD)
     except MISSING:
@@ -140,7 +153,7 @@ def _opened(path: str | os.PathLike[str]) -> tuple[int, int] | None:
     if stat.S_ISDIR(status.st_mode):
         os.close(file)
         return None
-    return file, status.st_size
+    return file, status
 
 
 def _read(file: int, length: int, start: int) -> Buffer:
@@ -188,6 +201,8 @@ class OpenFiles:
     ----------
     paths
         Path of each file.
+    shard_index_cache
+        Bytes of shard indexes that are kept from call to call.
 
     Examples
     --------
@@ -202,8 +217,10 @@ class OpenFiles:
     >>> files.close()
     """
 
-    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
+    def __init__(self, paths: Iterable[str | os.PathLike[str]], shard_index_cache: int = 0) -> None:
         self._sources = [FileSource(path) for path in paths]
+        self._shard_index_cache = shard_index_cache
+        self._begun: set[int] = set()
         self._sizes = [source.size() for source in self._sources]
 
     def __len__(self) -> int:
@@ -238,8 +255,23 @@ class OpenFiles:
         """
         loaded: list[Buffer | None] = []
         for number, begin, size in zip(source.tolist(), offset.tolist(), length.tolist(), strict=True):
-            loaded += [None] if begin < 0 else self._sources[number].get_ranges([(begin, begin + size)])
+            loaded.append(None if begin < 0 else self._load(number, begin, begin + size))
         return loaded
+
+    def _load(self, number: int, begin: int, end: int) -> Buffer | None:
+        source, wanted = self._sources[number], (begin, end)
+        # Of a shard the index comes first, unless all of it is read at once.
+        is_index = number not in self._begun and end - begin != self._sizes[number]
+        if not is_index:
+            [data] = source.get_ranges([wanted])
+            return data
+        self._begun.add(number)
+        key = INDEXES.key(source, wanted, self._shard_index_cache)
+        found: Buffer | None = INDEXES.find(key, self._shard_index_cache)
+        if found is None:
+            [found] = source.get_ranges([wanted])
+            INDEXES.keep(key, found, self._shard_index_cache)
+        return found
 
     def close(self) -> None:
         """Let go of the files."""
@@ -308,9 +340,9 @@ class WholeFiles:
         if opened is None:
             self.present[number] = False
             return None
-        file, size = opened
+        file, status = opened
         try:
-            return _read(file, size, 0)
+            return _read(file, status.st_size, 0)
         finally:
             os.close(file)
 

@@ -177,6 +177,9 @@ class Limits:
         Encoded bytes of one call that are fetched and not yet decoded, or encoded and not yet stored, about.
     max_workers
         Threads that a backend may use; None leaves it to the backend.
+    shard_index_cache
+        Bytes of shard indexes that are kept from call to call, of sources that say which version they are of; 0 drops
+        those that are.
 
     Examples
     --------
@@ -189,6 +192,7 @@ class Limits:
     concurrency: int = 10
     max_bytes_in_flight: int = 128 << 20
     max_workers: int | None = None
+    shard_index_cache: int = 0
 
     @property
     def threads(self) -> int:

@@ -68,6 +68,7 @@ class FileIO(Protocol):
         /,
         *,
         max_workers: int | None = None,
+        shard_index_cache: int = 0,
         stop: Stop | None = None,
     ) -> NDArray[np.bool_]:
         """Read parts of chunks into an array.
@@ -86,6 +87,8 @@ class FileIO(Protocol):
             The caller's array.
         max_workers
             Limit of threads that compute.
+        shard_index_cache
+            Bytes of shard indexes that may be kept from call to call; 0 drops those that are.
         stop
             Looked at now and then.
 
@@ -187,7 +190,12 @@ class Boxes(Protocol):
         """Their decoded bytes."""
 
     def read_files(
-        self, root: str | os.PathLike[str], keys: Sequence[str], max_workers: int | None, /
+        self,
+        root: str | os.PathLike[str],
+        keys: Sequence[str],
+        max_workers: int | None,
+        shard_index_cache: int = 0,
+        /,
     ) -> Sequence[bool]:
         """Read and decode files of the local file system.
 
@@ -199,6 +207,8 @@ class Boxes(Protocol):
             Where the chunk of each selection is; none leads out of the root.
         max_workers
             Limit of threads that compute.
+        shard_index_cache
+            Bytes of shard indexes that may be kept from call to call; 0 drops those that are.
 
         Returns
         -------
@@ -393,7 +403,7 @@ def local_root(getters: Iterable[Any], *, writable: bool = False) -> str | None:
     return str(store.root)
 
 
-def open_files(root: str | os.PathLike[str], keys: Iterable[str]) -> OpenFiles:
+def open_files(root: str | os.PathLike[str], keys: Iterable[str], shard_index_cache: int = 0) -> OpenFiles:
     """Open chunks that are files, to be read when they are decoded.
 
     Parameters
@@ -402,6 +412,8 @@ def open_files(root: str | os.PathLike[str], keys: Iterable[str]) -> OpenFiles:
         The folder that keys are relative to.
     keys
         Where each chunk is.
+    shard_index_cache
+        Bytes of shard indexes that are kept from call to call.
 
     Returns
     -------
@@ -419,7 +431,7 @@ def open_files(root: str | os.PathLike[str], keys: Iterable[str]) -> OpenFiles:
     >>> len(open_files(tempfile.mkdtemp(), ["c/0"]))
     1
     """
-    return OpenFiles(_paths(root, keys))
+    return OpenFiles(_paths(root, keys), shard_index_cache)
 
 
 def whole_files(root: str | os.PathLike[str], keys: Iterable[str]) -> WholeFiles:

@@ -14,6 +14,9 @@ wants from a store is ``get_ranges``; the rest is optional and looked for by nam
     Ranges further apart than so many bytes are not worth merging for this synchronous source.
 ``is_scratch``
     True says that nobody else needs the bytes that a source returned, so that a write may change them.
+``version()``
+    Says of which version the bytes are, so that the index of a shard need not be read again; anything that can be
+    compared and hashed, None when nobody knows.
 ``stream_ranges(ranges)``
     An asynchronous source that would rather be asked for all ranges of a chunk at once.
 

@@ -37,6 +37,7 @@ from zarr.storage import LocalStore, ManagedMemoryStore, MemoryStore, StorePath,
 
 from chunkwright_store._groups import raise_unless_missing
 from chunkwright_store._identity import weak_identity
+from chunkwright_store._snapshots import snapshot_of
 from chunkwright_store.files import FileSink, FileSource
 from chunkwright_store.jobs import Limits
 from chunkwright_store.native import opened
@@ -327,6 +328,10 @@ class _StoreSource(_AsyncGetterSource):
         super().__init__(at, prototype)
         self._limits = limits
 
+    def version(self) -> Hashable | None:
+        snapshot = _snapshot(self._at.store)
+        return None if snapshot is None else (snapshot, self._at.path)
+
     async def stream_ranges(self, ranges: Sequence[ByteRange], /) -> AsyncIterator[list[tuple[int, Buffer | None]]]:
         limits = self._limits
         unanswered = set(range(len(ranges)))
@@ -346,6 +351,15 @@ class _StoreSource(_AsyncGetterSource):
             raise_unless_missing(errors)
         # When the shard went away while it was read, what has not come is missing.
         yield [(at, None) for at in unanswered]
+
+
+def _snapshot(store: Store) -> Hashable | None:
+    """The snapshot that a store shows, unless an object of it decides by itself what is read."""
+    while not _OVERRIDES & vars(store).keys():
+        if type(store) is not WrapperStore:
+            return snapshot_of(store)
+        store = store._store
+    return None
 
 
 def _merges_ranges(store: Store) -> bool:

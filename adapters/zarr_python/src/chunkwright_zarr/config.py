@@ -2,8 +2,8 @@
 
 Choices are read from zarr's configuration with a default of our own each time, never by registering
 defaults, so that importing the plugin changes nothing. Backend, strictness and the largest chunk are read
-when a pipeline is made and stay with it; limits of threads are read at each call. :class:`use` overrides
-backend and strictness for the arrays that are opened inside it, in its own context only.
+when a pipeline is made and stay with it; limits of threads and of kept indexes are read at each call.
+:class:`use` overrides backend and strictness for the arrays that are opened inside it, in its own context only.
 
 Backends are found by name in the entry-point group ``chunkwright.backends``, and only those that are asked
 for are imported. Under ``auto`` a backend that is installed but does not load is logged and passed over,
@@ -27,7 +27,7 @@ from chunkwright.chain import MAX_CHUNK_BYTES
 from chunkwright.errors import BackendUnavailableError, ConfigurationError
 from chunkwright.ports import Backend
 
-__all__ = ("Settings", "backends_for", "max_workers", "read_settings", "use")
+__all__ = ("Settings", "backends_for", "max_workers", "read_settings", "shard_index_cache", "use")
 
 logger = logging.getLogger("chunkwright_zarr")
 
@@ -40,6 +40,8 @@ PIPELINE = "chunkwright_zarr.CodecPipeline"
 
 MAX_THREADS = 1 << 20
 MAX_NBYTES = 1 << 48
+
+SHARD_INDEX_CACHE = 64 << 20
 
 TRUE = ("true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0", "")
@@ -98,7 +100,7 @@ def read_settings() -> Settings:
         strict = _truth(config.get("codec_pipeline.strict", False))
     if not isinstance(backend, str):
         raise ConfigurationError("codec_pipeline.backend must be a name", found=repr(backend))
-    return Settings(backend, strict, _nbytes(config.get("codec_pipeline.max_chunk_bytes", None)))
+    return Settings(backend, strict, _nbytes("codec_pipeline.max_chunk_bytes", MAX_CHUNK_BYTES, 1))
 
 
 def _truth(value: Any) -> bool:
@@ -111,17 +113,39 @@ def _truth(value: Any) -> bool:
     raise ConfigurationError("codec_pipeline.strict must be true or false", found=repr(value))
 
 
-def _nbytes(value: Any) -> int:
-    """The largest chunk; the default where nothing is configured."""
+def _nbytes(key: str, default: int, least: int) -> int:
+    """A number of bytes; the default where nothing is configured."""
+    value = config.get(key, None)
     if value is None:
-        return MAX_CHUNK_BYTES
+        return default
     try:
         nbytes = operator.index(int(value) if isinstance(value, str) else value)
     except (TypeError, ValueError):
-        nbytes = 0
-    if isinstance(value, bool) or nbytes < 1:
-        raise ConfigurationError("codec_pipeline.max_chunk_bytes must be a number of bytes", found=repr(value))
+        nbytes = -1
+    if isinstance(value, bool) or nbytes < least:
+        raise ConfigurationError(f"{key} must be a number of bytes", found=repr(value))
     return min(nbytes, MAX_NBYTES)
+
+
+def shard_index_cache() -> int:
+    """Read how many bytes of shard indexes may be kept from one call to the next.
+
+    Returns
+    -------
+    int
+        ``codec_pipeline.shard_index_cache``; 0 turns it off.
+
+    Raises
+    ------
+    ConfigurationError
+        When it is not a number of bytes.
+
+    Examples
+    --------
+    >>> shard_index_cache()
+    67108864
+    """
+    return _nbytes("codec_pipeline.shard_index_cache", SHARD_INDEX_CACHE, 0)
 
 
 def max_workers() -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from chunkwright.prepared import PreparedChain
 from chunkwright_store import Limits, Stop
 from chunkwright_store.jobs import name_chunk
 from chunkwright_store.zarr import Kind, classify, key_of
-from chunkwright_zarr.config import max_workers
+from chunkwright_zarr.config import max_workers, shard_index_cache
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group
 
@@ -168,9 +169,10 @@ def read_files(
         With the key of the chunk.
     """
     assert ready.file_io is not None
-    chain, workers = prepared_chain(ready), limits.max_workers
+    chain, workers, kept = prepared_chain(ready), limits.max_workers, limits.shard_index_cache
+    read = partial(ready.file_io.read_into, max_workers=workers, shard_index_cache=kept, stop=stop)
     try:
-        return ready.file_io.read_into(chain, root, keys, entries, out, max_workers=workers, stop=stop)
+        return read(chain, root, keys, entries, out)
     except CodecError as error:
         name_chunk(error, keys)
         raise
@@ -194,4 +196,5 @@ def limits_for(spec: ArraySpec) -> Limits:
         max_size=spec.config.sharding_coalesce_max_bytes,
         concurrency=config.get("async.concurrency", 10),
         max_workers=max_workers(),
+        shard_index_cache=shard_index_cache(),
     )

@@ -15,7 +15,7 @@ import attrs
 from numpy.typing import NDArray
 
 from chunkwright.errors import CodecError
-from chunkwright_store import Boxes
+from chunkwright_store import Boxes, Limits
 from chunkwright_store.jobs import name_chunk
 from chunkwright_store.native import local_root
 from chunkwright_store.zarr import Kind
@@ -46,15 +46,15 @@ class FewBoxes:
         What the backend made of them.
     root
         The folder of a local store; None for chunks that are in memory.
-    max_workers
-        Limit of threads that compute.
+    limits
+        Of the call.
     """
 
     ready: Ready
     rows: Sequence[Row]
     boxes: Boxes
     root: str | None
-    max_workers: int | None
+    limits: Limits
 
     @property
     def work(self) -> tuple[int, int]:
@@ -84,12 +84,14 @@ class FewBoxes:
         return present
 
     def _files(self, root: str) -> Sequence[bool]:
-        return self.boxes.read_files(root, [row[0].path for row in self.rows], self.max_workers)
+        limits = self.limits
+        keys = [row[0].path for row in self.rows]
+        return self.boxes.read_files(root, keys, limits.max_workers, limits.shard_index_cache)
 
     def _memory(self) -> Sequence[bool]:
         prototype = self.ready.spec.prototype
         stored = [row[0].get_sync(prototype=prototype) for row in self.rows]
-        self.boxes.decode([None if data is None else data.as_numpy_array() for data in stored], self.max_workers)
+        self.boxes.decode([None if data is None else data.as_numpy_array() for data in stored], self.limits.max_workers)
         return [data is not None for data in stored]
 
 
@@ -99,7 +101,7 @@ def few_boxes(
     out: NDArray[Any],
     drop_axes: tuple[int, ...],
     kind: Kind,
-    max_workers: int | None,
+    limits: Limits,
 ) -> FewBoxes | None:
     """Look whether a read is one of a few plain boxes.
 
@@ -115,8 +117,8 @@ def few_boxes(
         Axes of the chunks that ``out`` has not.
     kind
         How the batch would be driven.
-    max_workers
-        Limit of threads that compute.
+    limits
+        Of the call.
 
     Returns
     -------
@@ -132,4 +134,4 @@ def few_boxes(
     boxes = ready.box_reader.boxes([row[2] for row in rows], [row[3] for row in rows], out)
     if boxes is None or boxes.nbytes > MAX_FEW_NBYTES:
         return None
-    return FewBoxes(ready, rows, boxes, root, max_workers)
+    return FewBoxes(ready, rows, boxes, root, limits)

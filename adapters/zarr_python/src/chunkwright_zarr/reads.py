@@ -24,6 +24,7 @@ from chunkwright.ports import Run
 from chunkwright.prepared import PreparedChain
 from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
+from chunkwright_store.index_cache import INDEXES
 from chunkwright_store.jobs import name_chunk
 from chunkwright_store.native import local_root, open_files, whole_files
 from chunkwright_store.zarr import Kind, sources_of
@@ -87,7 +88,7 @@ async def drive_read(
     """
     kind = kind_of_store(groups, readies)
     limits = limits_for(groups[0].spec)
-    few = few_boxes(groups, readies, out, drop_axes, kind, limits.max_workers)
+    few = few_boxes(groups, readies, out, drop_axes, kind, limits)
     if few is not None:
         if on_private_loop() and is_brief(few.ready, few.work):
             count("read", "inline")
@@ -226,6 +227,7 @@ class _Read:
             stored = Buffers.of([data for source in sources for data in source.get_ranges((None,))])
             chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
         except CodecError as error:
+            INDEXES.clear()
             name_chunk(error, Keys(getters))
             raise
         return _present(stored)
@@ -239,7 +241,7 @@ class _Read:
             whole = whole_files(self.root, keys)
             chain.decode_many_into(whole.rows(), entries, out, max_workers=self._limits.max_workers)
             return whole.present
-        with closing(open_files(self.root, keys)) as files:
+        with closing(open_files(self.root, keys, self._limits.shard_index_cache)) as files:
             stored = files.rows()
             chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
         return _present(stored)
