@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,39 @@ def test_keys_do_not_lead_out_of_the_root(tmp_path: Path) -> None:
         FILES.rewrite(
             chain, tmp_path, ["../x"], VALUES[0], Entries.whole(SHAPE, 1), kept, keep_empty=False, max_workers=None
         )
+
+
+def test_a_failed_write_leaves_nothing_open_while_its_error_lives(tmp_path: Path) -> None:
+    chain = prepare([LITTLE, ZSTD], "int32", SHAPE, fill_value=-1)
+    keys = [f"c/{number}" for number in range(10)]
+    FILES.write(tmp_path, keys, [b"garbage"] * 10)
+    before = len(os.listdir("/proc/self/fd"))
+    entries = entries_of_pairs([(slice(0, 2), slice(0, 2))] * 10, [(slice(0, 2), slice(0, 2))] * 10, shape=SHAPE)
+    kept, errors = np.zeros(10, np.int64), []
+    for _ in range(5):
+        with pytest.raises(CodecError) as caught:
+            FILES.rewrite(chain, tmp_path, keys, VALUES[0], entries, kept, keep_empty=False)
+        errors.append(caught.value)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_few_descriptors_are_enough_to_change_many_shards(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    chain = prepare([sharding([2, 3], [LITTLE, ZSTD])], "int32", SHAPE, fill_value=-1)
+    keys = [f"c/{number}" for number in range(300)]
+    nothing, source = np.full(300, -1, np.int64), np.arange(300 * 48, dtype="i4").reshape(300, *SHAPE)
+    FILES.rewrite(chain, tmp_path, keys, source, Entries.whole(SHAPE, 300), nothing, keep_empty=False)
+    used = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 40, hard))
+    try:
+        part = (slice(0, 8, 3), slice(0, 6, 5))
+        entries = entries_of_pairs([part] * 300, [(slice(0, 3), slice(0, 2))] * 300, shape=SHAPE)
+        for value in range(20):
+            filled = np.full((3, 2), value, "i4")
+            FILES.rewrite(chain, tmp_path, keys, filled, entries, nothing + 1, keep_empty=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    out = np.zeros((300, *SHAPE), "i4")
+    FILES.read_into(chain, tmp_path, keys, Entries.whole(SHAPE, 300), out)
+    assert (out[:, ::3, ::5] == 19).all()
+    assert (out[:, 1] == source[:, 1]).all()

@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -32,6 +32,16 @@ use crate::worker::Memory;
 /// So many files make it worth to open their folder.
 const MANY: usize = 8;
 
+/// The folder that keys are relative to.
+#[derive(Default)]
+enum Folder {
+    #[default]
+    Closed,
+    Open(Arc<File>),
+    /// It cannot be read, though what is in it may be.
+    Unusable,
+}
+
 /// One file.
 #[derive(Default)]
 struct Held {
@@ -44,7 +54,7 @@ struct Held {
 pub struct Files {
     root: PathBuf,
     /// The root, open, so that the way to it is not looked up again for each of many files.
-    folder: OnceLock<Option<File>>,
+    folder: Mutex<Folder>,
     keys: Vec<String>,
     held: Vec<Held>,
     /// Most bytes of indexes of shards that are kept.
@@ -69,7 +79,7 @@ impl Files {
             }
         }
         let held = keys.iter().map(|_| Held::default()).collect();
-        Ok(Self { root, folder: OnceLock::new(), keys, held, index_cache })
+        Ok(Self { root, folder: Mutex::default(), keys, held, index_cache })
     }
 
     fn __len__(&self) -> usize {
@@ -92,6 +102,7 @@ impl Files {
         for held in &self.held {
             held.lock().take();
         }
+        *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = Folder::Closed;
     }
 
     /// Read ranges; None for those of missing files.
@@ -232,16 +243,22 @@ impl Files {
 
     fn open_file(&self, number: usize) -> Outcome<Option<File>> {
         let file = match self.folder() {
-            Some(folder) => open_at(folder, &self.keys[number]),
+            Some(folder) => open_at(&folder, &self.keys[number]),
             None => File::open(self.path(number)),
         };
         self.unless_missing(number, file)
     }
 
     /// The root, for calls that open many files.
-    fn folder(&self) -> Option<&File> {
-        let open = || File::open(&self.root).ok();
-        self.folder.get_or_init(|| if self.keys.len() < MANY { None } else { open() }).as_ref()
+    fn folder(&self) -> Option<Arc<File>> {
+        if self.keys.len() < MANY {
+            return None;
+        }
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*folder, Folder::Closed) {
+            *folder = File::open(&self.root).map_or(Folder::Unusable, |folder| Folder::Open(Arc::new(folder)));
+        }
+        if let Folder::Open(folder) = &*folder { Some(Arc::clone(folder)) } else { None }
     }
 
     fn unless_missing<T>(&self, number: usize, found: io::Result<T>) -> Outcome<Option<T>> {

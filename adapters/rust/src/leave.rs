@@ -1,12 +1,13 @@
 //! How many files calls may hold open: those of many threads together must not use up what the process has.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Files that one call holds open at a time, at most.
 const MOST_HELD: usize = 64;
 
-/// Files that calls of this process hold open at the moment, and which process that is.
-static HELD: Mutex<(u32, usize)> = Mutex::new((0, 0));
+/// Files that calls of a process hold open at the moment, below the number of that process. Not behind a lock, which a
+/// forked child could find locked by a thread that it has not.
+static HELD: AtomicU64 = AtomicU64::new(0);
 
 /// Leave to hold some files open, until it is dropped: calls of many threads together must not use up what the process has.
 pub struct Leave(usize);
@@ -15,11 +16,9 @@ impl Leave {
     /// Take leave for as many files as are wanted, or for fewer when there are others; always for one.
     #[must_use]
     pub fn take(wanted: usize) -> Self {
-        let mut held = Self::held();
-        let spare = (most() / 4).saturating_sub(held.1);
-        let count = wanted.min(spare).clamp(1, MOST_HELD);
-        held.1 += count;
-        Self(count)
+        let granted = |held: usize| wanted.min((most() / 4).saturating_sub(held)).clamp(1, MOST_HELD);
+        let before = update(|held| held + granted(held));
+        Self(granted(before))
     }
 
     /// For how many.
@@ -27,33 +26,35 @@ impl Leave {
     pub fn count(&self) -> usize {
         self.0
     }
-
-    fn held() -> MutexGuard<'static, (u32, usize)> {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        let process = std::process::id();
-        if held.0 != process {
-            // Forked: what the parent's calls hold is nobody's here.
-            *held = (process, 0);
-        }
-        held
-    }
 }
 
 impl Drop for Leave {
     fn drop(&mut self) {
-        let mut held = Self::held();
-        held.1 = held.1.saturating_sub(self.0);
+        update(|held| held.saturating_sub(self.0));
     }
+}
+
+/// Change how many files are held, and say how many that were before.
+fn update(change: impl Fn(usize) -> usize) -> usize {
+    let process = u64::from(std::process::id()) << 32;
+    // Forked: what the parent's calls hold is nobody's here.
+    let held = |state: u64| if state >> 32 == process >> 32 { state & u64::from(u32::MAX) } else { 0 };
+    let held = |state: u64| usize::try_from(held(state)).unwrap_or(usize::MAX);
+    let next = |state: u64| Some(process | u64::from(u32::try_from(change(held(state))).unwrap_or(u32::MAX)));
+    held(HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or_default())
 }
 
 /// Files that this process may have open at a time.
 #[cfg(unix)]
-fn most() -> usize {
+#[must_use]
+pub fn most() -> usize {
     crate::files::descriptors()
 }
 
+/// Files that this process may have open at a time, about.
 #[cfg(not(unix))]
-fn most() -> usize {
+#[must_use]
+pub fn most() -> usize {
     512
 }
 

@@ -19,11 +19,11 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::cpu;
+use crate::{cpu, leave};
 
 /// Work that several threads do together: each calls it once, and it returns when there is nothing left to do.
 type Work<'a> = dyn Fn() + Sync + 'a;
@@ -97,12 +97,11 @@ pub fn size() -> usize {
 /// Whether this was last asked so short a time ago that helpers may be awake still; asked once for each batch.
 #[must_use]
 pub fn is_called_again() -> bool {
-    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
     static LAST: AtomicU64 = AtomicU64::new(0);
-    // From 1 on, so that the first is not one of two.
-    let now = 1 + u64::try_from(BEGIN.elapsed().as_nanos()).unwrap_or(u64::MAX - 1);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
     let last = LAST.swap(now, Ordering::Relaxed);
-    last > 0 && now.saturating_sub(last) < u64::try_from(AWAKE.as_nanos()).unwrap_or(u64::MAX)
+    u128::from(now.abs_diff(last)) < AWAKE.as_nanos()
 }
 
 /// Call `work` on this thread, and on up to `helpers` others while it has not returned here.
@@ -116,7 +115,9 @@ pub fn share(helpers: usize, work: &Work<'_>) {
 
 /// Call `work` on this thread, and on threads that are not those of [`share`], mostly wait, and need so many bytes each.
 pub fn share_waiting(bytes: usize, work: &Work<'_>) {
-    let helpers = (WAITING_BYTES / bytes.max(1)).clamp(4, MOST_WAITING - 1);
+    // Each may have a few files open.
+    let most = (leave::most() / 8).clamp(1, MOST_WAITING - 1);
+    let helpers = (WAITING_BYTES / bytes.max(1)).max(4).min(most);
     pool(&WAITING, || Pool::new(MOST_WAITING - 1, 0)).run(helpers, work);
 }
 

@@ -170,7 +170,10 @@ class LocalFiles:
         """
         files = _native.Files(root, keys)
         rows = _whole(files)
-        return files.load(rows.source, rows.offset, rows.length)
+        try:
+            return files.load(rows.source, rows.offset, rows.length)
+        finally:
+            files.close()
 
     def write(
         self, root: Root, keys: Sequence[str], contents: Sequence[Buffer | None], *, max_workers: int | None = None
@@ -248,23 +251,38 @@ class LocalFiles:
         ValueError
             When a key leads out of the root.
         """
-        files, limit = _native.Files(root, keys), workers(max_workers)
-        if prepared.shard is not None:
-            writer, order = prepared.shard.writer, prepared.order
-            if not prepared.is_partial or order is None or not isinstance(writer, NativeShardWriter):
-                return False
-            if (keep_empty and prepared.is_wrapped_shard) or not writer.takes(entries):
-                return False
-            array, unit = writer.inner.source(source)
-            moved = columns_of(entries.permuted(order))
-            _native.encode_shard_files(files, writer.native, array, moved, kept, unit, keep_empty, limit)
-            return True
-        run = _only_run(prepared)
-        if run is None:
+        files = _native.Files(root, keys)
+        try:
+            return _rewritten(files, prepared, source, entries, kept, keep_empty, workers(max_workers))
+        finally:
+            files.close()
+
+
+def _rewritten(
+    files: _native.Files,
+    prepared: PreparedChain,
+    source: NDArray[Any],
+    entries: Entries,
+    kept: NDArray[np.int64],
+    keep_empty: bool,
+    limit: int | None,
+) -> bool:
+    if prepared.shard is not None:
+        writer, order = prepared.shard.writer, prepared.order
+        if not prepared.is_partial or order is None or not isinstance(writer, NativeShardWriter):
             return False
-        array, unit = run.source(source)
-        _native.encode_files(files, run.program, array, columns_of(entries), kept, unit, keep_empty, limit)
+        if (keep_empty and prepared.is_wrapped_shard) or not writer.takes(entries):
+            return False
+        array, unit = writer.inner.source(source)
+        moved = columns_of(entries.permuted(order))
+        _native.encode_shard_files(files, writer.native, array, moved, kept, unit, keep_empty, limit)
         return True
+    run = _only_run(prepared)
+    if run is None:
+        return False
+    array, unit = run.source(source)
+    _native.encode_files(files, run.program, array, columns_of(entries), kept, unit, keep_empty, limit)
+    return True
 
 
 def _only_run(prepared: PreparedChain) -> FixedRun | None:

@@ -8,8 +8,8 @@ use std::ffi::CStr;
 use std::ops::Range;
 
 use blosc_src::{
-    BLOSC_MAX_BUFFERSIZE, BLOSC_MAX_OVERHEAD, BLOSC_MIN_HEADER_LENGTH, blosc_cbuffer_validate, blosc_compress_ctx,
-    blosc_decompress_ctx, blosc_getitem,
+    BLOSC_MAX_BUFFERSIZE, BLOSC_MAX_OVERHEAD, BLOSC_MIN_HEADER_LENGTH, BLOSC_VERSION_FORMAT, blosc_cbuffer_validate,
+    blosc_compress_ctx, blosc_decompress_ctx, blosc_getitem,
 };
 
 use super::{Options, Written, header};
@@ -21,9 +21,20 @@ const HEADER: usize = BLOSC_MIN_HEADER_LENGTH as usize;
 /// Names of the compressors inside, in the order in which Python numbers them.
 const COMPRESSORS: [&CStr; 6] = [c"blosclz", c"lz4", c"lz4hc", c"snappy", c"zlib", c"zstd"];
 
+/// What each of them calls its format in the header.
+const FORMATS: [u8; 6] = [0, 1, 1, 2, 3, 4];
+
+/// Flags of the header.
+const SHUFFLED: u8 = 1;
+const COPIED: u8 = 2;
+const BITSHUFFLED: u8 = 4;
+const RESERVED: u8 = 8;
+
 /// Configuration of the codec.
 #[derive(Clone, Debug)]
 pub struct Blosc {
+    /// Which of the compressors.
+    format: usize,
     compressor: &'static CStr,
     level: i32,
     shuffle: i32,
@@ -42,6 +53,7 @@ impl Blosc {
         let compressor = COMPRESSORS.get(size("compressor")?);
         Ok(Self {
             compressor: compressor.ok_or_else(|| Fault::new(Kind::Configuration, "there is no such compressor"))?,
+            format: size("compressor")?,
             level: option("clevel")?,
             shuffle: option("shuffle")?,
             typesize: size("typesize")?,
@@ -76,6 +88,50 @@ impl Blosc {
             _ => Err(Fault::new(Kind::Configuration, "cannot be encoded")),
         }
     }
+
+    /// Decode the blocks that have some of the bytes of a range, and put those where they are in the whole.
+    ///
+    /// # Errors
+    /// When there is no frame.
+    pub fn decode_part(&self, input: &[u8], range: &Range<usize>, out: &mut [u8]) -> Outcome<bool> {
+        if validate(input)? != out.len() || range.is_empty() || !self.is_usual(input, out.len()) {
+            return Ok(false);
+        }
+        let (first, end) = (range.start / self.typesize, range.end.div_ceil(self.typesize));
+        let Some(place) = out.get_mut(first * self.typesize..end * self.typesize) else {
+            return Ok(false);
+        };
+        let (Ok(start), Ok(count)) = (i32::try_from(first), i32::try_from(end - first)) else {
+            return Ok(false);
+        };
+        // SAFETY: the frame was validated, so all of it is within `input`; the items are within the frame, and there is
+        // room for as many, since the frame's items have as many bytes as ours.
+        let size = unsafe { blosc_getitem(input.as_ptr().cast(), start, count, place.as_mut_ptr().cast()) };
+        Ok(usize::try_from(size) == Ok(place.len()))
+    }
+
+    /// Whether the header is one that this codec makes. Where all is decoded, mistakes in it show in some block or other;
+    /// where a part is, they must not be believed.
+    fn is_usual(&self, input: &[u8], decoded: usize) -> bool {
+        let Some(blocksize) = blocksize(input) else {
+            return false;
+        };
+        let (version, flags, typesize) = (input[0], input[2], usize::from(input[3]));
+        let shuffled = match self.shuffle {
+            0 => 0,
+            1 => SHUFFLED,
+            _ => BITSHUFFLED,
+        };
+        let usual = u32::from(version) == BLOSC_VERSION_FORMAT
+            && flags & (SHUFFLED | BITSHUFFLED | RESERVED) == shuffled
+            && Some(flags >> 5) == FORMATS.get(self.format).copied()
+            && typesize == self.typesize
+            && blocksize % typesize == 0;
+        // The first block follows the table of their places, so the table tells how many there are.
+        let table = decoded.div_ceil(blocksize).checked_mul(4).and_then(|size| input.get(HEADER..HEADER + size));
+        let first = table.and_then(|table| table.chunks_exact(4).filter_map(header).min());
+        usual && (flags & COPIED != 0 || first.map(|first| first as usize) == table.map(|table| HEADER + table.len()))
+    }
 }
 
 /// Decode the frame.
@@ -98,25 +154,6 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
 /// Bytes of the blocks that are decoded each by itself, as the header has it.
 pub fn blocksize(input: &[u8]) -> Option<usize> {
     header(input.get(8..HEADER)?).map(|size| size as usize).filter(|size| *size > 0)
-}
-
-/// Decode the blocks that have some of the bytes of a range, and put those where they are in the whole.
-pub fn decode_part(input: &[u8], range: &Range<usize>, out: &mut [u8]) -> Outcome<bool> {
-    if validate(input)? != out.len() || range.is_empty() {
-        return Ok(false);
-    }
-    let typesize = usize::from(input[3]).max(1);
-    let (first, end) = (range.start / typesize, range.end.div_ceil(typesize));
-    let Some(place) = out.get_mut(first * typesize..end * typesize) else {
-        return Ok(false);
-    };
-    let (Ok(start), Ok(count)) = (i32::try_from(first), i32::try_from(end - first)) else {
-        return Ok(false);
-    };
-    // SAFETY: the frame was validated, so all of it is within `input`; the items are within the frame, and there is room for
-    // as many.
-    let size = unsafe { blosc_getitem(input.as_ptr().cast(), start, count, place.as_mut_ptr().cast()) };
-    Ok(usize::try_from(size) == Ok(place.len()))
 }
 
 /// Check that there is a frame, and say how many bytes it decodes to.

@@ -127,7 +127,7 @@ impl Kernel {
     /// When the bytes are not encoded ones.
     pub fn decode_part(&self, input: &[u8], range: &Range<usize>, out: &mut [u8]) -> Outcome<bool> {
         match self {
-            Self::Blosc(_) => blosc::decode_part(input, range, out),
+            Self::Blosc(blosc) => blosc.decode_part(input, range, out),
             _ => Ok(false),
         }
     }

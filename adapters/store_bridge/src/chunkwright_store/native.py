@@ -2,8 +2,8 @@
 
 A backend that can do so has an attribute ``file_io``; :func:`file_io_of` finds it. It is used where the bytes are
 known to be plain files below one folder. Reading needs no plan then: the backend finds, reads, decodes and
-places in one go. Writing is planned as ever, and what was encoded is stored a batch at a time by a
-:class:`FilesBatch`.
+places in one go. Writing is planned as ever, but for the bytes: a :class:`FilesBatch` lets the backend read what chunks
+hold, encode, and replace them in one go too, and only what it cannot do so is loaded, encoded and written in turn.
 
 A call on a crop or a plane is over so soon that even columns of entries would cost more than all the rest. For these a
 backend may offer a :class:`BoxReader`, which takes slices as they are; :func:`box_reader_of` finds it.
