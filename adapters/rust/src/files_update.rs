@@ -10,6 +10,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
@@ -149,14 +150,15 @@ impl Files {
             None
         };
         let base = old.map_or(Base::Fill, |size| Base::Encoded(memory.filled(size)));
-        let made = {
-            let _permit = pace.permit();
-            writing.one(rows[number]..rows[number + 1], base, worker)?
-        };
+        let permit = pace.permit();
+        let begin = Instant::now();
+        let made = writing.one(rows[number]..rows[number + 1], base, worker)?;
+        let making = begin.elapsed();
+        drop(permit);
         let path = self.path(number);
         match &made {
-            Some(bytes) => pace.write(bytes.len(), || store(&path, |file| file.write_all(bytes))),
-            None => pace.write(0, || remove(&path).map_err(|error| Fault::system(&error, &path))),
+            Some(bytes) => pace.store(bytes.len(), making, || store(&path, |file| file.write_all(bytes))),
+            None => pace.store(0, making, || remove(&path).map_err(|error| Fault::system(&error, &path))),
         }
     }
 }
@@ -316,11 +318,12 @@ impl ShardUpdating<'_> {
         let path = self.files.path(shard);
         let outline = self.form.outline(&|cell| parts[cell].len(), worker).map_err(|fault| fault.at(shard))?;
         let Some(outline) = outline else {
-            return pace.write(0, || remove(&path).map_err(|error| Fault::system(&error, &path)));
+            return pace.store(0, Duration::ZERO, || remove(&path).map_err(|error| Fault::system(&error, &path)));
         };
         let mut memory = std::mem::take(&mut worker.input);
-        let done = pace
-            .write(outline.size, || store(&path, |file| self.write(file, &outline, &parts, old, memory.room(AT_ONCE))));
+        let done = pace.store(outline.size, Duration::ZERO, || {
+            store(&path, |file| self.write(file, &outline, &parts, old, memory.room(AT_ONCE)))
+        });
         worker.input = memory;
         done.map_err(|fault| fault.at(shard))
     }

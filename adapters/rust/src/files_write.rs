@@ -15,6 +15,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::batch::each_stored;
 use crate::buffers::Bytes;
@@ -32,7 +33,7 @@ impl Files {
         each_stored(contents.len(), each, max_workers, |number, _, pace| {
             let path = self.path(number);
             let bytes = contents[number].as_ref().map(Bytes::as_slice);
-            let done = pace.write(bytes.map_or(0, <[u8]>::len), || match bytes {
+            let done = pace.store(bytes.map_or(0, <[u8]>::len), Duration::ZERO, || match bytes {
                 Some(bytes) => replace(&path, bytes),
                 None => remove(&path),
             });

@@ -12,11 +12,9 @@ use std::time::{Duration, Instant};
 /// Longer than the page cache needs for a small file, shorter than most devices do.
 const SLOW: Duration = Duration::from_micros(250);
 
-/// The same for writing one, while the journal is busy too.
-const SLOW_WRITE: Duration = Duration::from_millis(5);
-
-/// What the page cache takes for a byte at most.
-const NANOSECONDS_PER_BYTE: u64 = 2;
+/// What the page cache takes for a byte that is read, at most, and for one that is stored while the journal is busy too.
+const READ_NANOSECONDS: u64 = 2;
+const STORE_NANOSECONDS: u64 = 16;
 
 /// So many slow requests are no accident.
 const SLOW_REQUESTS: usize = 2;
@@ -42,18 +40,19 @@ impl Pace {
 
     /// Time a request, which returns how many bytes it was about besides its result.
     pub fn request<T>(&self, request: impl FnOnce() -> (usize, T)) -> T {
-        self.time(SLOW, request)
+        self.time(SLOW, READ_NANOSECONDS, request)
     }
 
-    /// Time a request that writes so many bytes.
-    pub fn write<T>(&self, bytes: usize, request: impl FnOnce() -> T) -> T {
-        self.time(SLOW_WRITE, || (bytes, request()))
+    /// Time a request that stores so many bytes, which took so long to make: where that is longer than to store them, more
+    /// threads would only be in each other's way.
+    pub fn store<T>(&self, bytes: usize, making: Duration, request: impl FnOnce() -> T) -> T {
+        self.time(making.max(SLOW), STORE_NANOSECONDS, || (bytes, request()))
     }
 
-    fn time<T>(&self, slow: Duration, request: impl FnOnce() -> (usize, T)) -> T {
+    fn time<T>(&self, slow: Duration, each: u64, request: impl FnOnce() -> (usize, T)) -> T {
         let begin = Instant::now();
         let (bytes, result) = request();
-        let usual = slow + Duration::from_nanos(NANOSECONDS_PER_BYTE.saturating_mul(bytes as u64));
+        let usual = slow + Duration::from_nanos(each.saturating_mul(bytes as u64));
         if begin.elapsed() > usual {
             self.slow.fetch_add(1, Ordering::Relaxed);
         }
