@@ -351,7 +351,7 @@ impl Storage for Files {
             if length > into.size() { size_of(&file).map_err(system)?.saturating_sub(offset) } else { usize::MAX };
         let read = read_at(&file, offset, into.room(length.min(there))?).map_err(system)?;
         if read < length {
-            return Err(shorter(length, read));
+            return Err(Fault::length(SHORTER, length, read));
         }
         Ok(Some(read))
     }
@@ -377,19 +377,10 @@ impl Storage for Files {
         let room = into.room(last.end - first.start)?;
         for range in parts.ranges {
             let part = &mut room[range.start - first.start..range.end - first.start];
-            let read = read_at(&file, parts.offset + range.start, part)
-                .map_err(|error| Fault::system(&error, &self.path(parts.source)))?;
-            if read < range.len() {
-                return Err(shorter(range.len(), read));
-            }
+            read_all_at(&file, || self.path(parts.source), parts.offset + range.start, part)?;
         }
         Ok(true)
     }
-}
-
-#[allow(clippy::unnecessary_box_returns, reason = "faults are handed on in boxes")]
-fn shorter(expected: usize, found: usize) -> Box<Fault> {
-    Fault::length("the file is shorter than when it was looked at", expected, found)
 }
 
 impl Held {
@@ -453,6 +444,20 @@ fn look_at(file: &File) -> io::Result<Object> {
 
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
+}
+
+const SHORTER: &str = "the file is shorter than when it was looked at";
+
+/// Fill memory with bytes that are known to be in a file.
+///
+/// # Errors
+/// When storage fails, or the file has become shorter.
+pub fn read_all_at(file: &File, path: impl FnOnce() -> PathBuf, offset: usize, into: &mut [u8]) -> Outcome<()> {
+    match read_at(file, offset, into) {
+        Ok(read) if read == into.len() => Ok(()),
+        Ok(read) => Err(Fault::length(SHORTER, into.len(), read)),
+        Err(error) => Err(Fault::system(&error, &path())),
+    }
 }
 
 /// Read until memory is full or the file ends.

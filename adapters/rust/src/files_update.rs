@@ -19,7 +19,7 @@ use crate::buffers::{Array, Column};
 use crate::cut::Cut;
 use crate::entries::Entries;
 use crate::errors::{Fault, Kind, Outcome};
-use crate::files::{Files, read_at};
+use crate::files::{Files, read_all_at, read_at};
 use crate::files_write::{remove, replace_by};
 use crate::load::Load;
 use crate::pace::Pace;
@@ -95,10 +95,9 @@ pub fn encode_shard_files(
         let lists = columns.lists();
         let entries = columns.entries(&lists);
         files.check_kept(&entries, kept.as_slice())?;
-        let (chunk, pieces) = (form.inner.as_ref(), shards.cut(&entries)?);
-        let cut = &Cut { entries: &entries, inner: &chunk.layout.shape, grid: &form.grid, pieces: &pieces };
-        let writing = &Writing { chunk, source, selections: cut, element, keep_empty };
-        ShardUpdating { files, form, cut, writing, kept: kept.as_slice() }.run(max_workers)
+        shards.write(&entries, source, element, keep_empty, |cut, writing| {
+            ShardUpdating { files, form, cut, writing, kept: kept.as_slice() }.run(max_workers)
+        })
     })
     .map_err(|fault| fault.into_error(py))
 }
@@ -384,13 +383,7 @@ impl Part<'_> {
 
 impl Old {
     fn read(&self, offset: usize, into: Outcome<&mut [u8]>) -> Outcome<()> {
-        let into = into?;
-        let size = into.len();
-        match read_at(&self.file, offset, into) {
-            Ok(read) if read == size => Ok(()),
-            Ok(read) => Err(Fault::length("the file is shorter than when it was looked at", size, read)),
-            Err(error) => Err(Fault::system(&error, &self.path)),
-        }
+        read_all_at(&self.file, || self.path.clone(), offset, into?)
     }
 }
 

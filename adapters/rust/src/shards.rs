@@ -93,11 +93,9 @@ impl Shards {
             let (existing, entries) = (rows.inputs(), columns.entries(&lists));
             existing.check()?;
             entries.check(existing.len())?;
-            let (form, chunk, source) = (&self.0, self.0.inner.as_ref(), &source);
-            let pieces = Pieces::new(&entries, &chunk.layout.shape, &form.grid)?;
-            let cut = Cut { entries: &entries, inner: &chunk.layout.shape, grid: &form.grid, pieces: &pieces };
-            let writing = Writing { chunk, source, selections: &cut, element, keep_empty };
-            ShardWriting { form, cut: &cut, writing: &writing, existing: &existing }.run(max_workers)
+            self.write(&entries, &source, element, keep_empty, |cut, writing| {
+                ShardWriting { form: &self.0, cut, writing, existing: &existing }.run(max_workers)
+            })
         });
         encoded(py, made)
     }
@@ -154,5 +152,22 @@ impl Shards {
         let Target { out, element, fill } = target;
         let reading = Reading { chunk, selections: &cut, out, element: *element, fill };
         read(&ShardReading { form, entries, cut: &cut, reading: &reading })
+    }
+
+    /// Cut entries, and write them by means of a function.
+    ///
+    /// # Errors
+    /// When the entries make no sense, and those of the function.
+    pub fn write<T>(
+        &self,
+        entries: &Entries<'_>,
+        source: &Array,
+        element: Element,
+        keep_empty: bool,
+        write: impl FnOnce(&Cut<'_>, &Writing<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let (form, chunk, pieces) = (&self.0, self.0.inner.as_ref(), self.cut(entries)?);
+        let cut = Cut { entries, inner: &chunk.layout.shape, grid: &form.grid, pieces: &pieces };
+        write(&cut, &Writing { chunk, source, selections: &cut, element, keep_empty })
     }
 }
