@@ -477,16 +477,6 @@ pub fn read_at(file: &File, offset: usize, into: &mut [u8]) -> io::Result<usize>
     Ok(done)
 }
 
-/// Files that this process may have open at a time.
-#[must_use]
-pub fn descriptors() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the structure is ours, and is filled or left alone.
-    #[allow(unsafe_code)]
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    if result == 0 { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { 256 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::stays_inside;

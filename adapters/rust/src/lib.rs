@@ -81,7 +81,7 @@ mod _native {
     #[cfg(unix)]
     #[pyfunction]
     fn descriptors() -> usize {
-        super::files::descriptors()
+        super::leave::most()
     }
 
     /// Return how often the index of a shard was found among those that are kept, and how many bytes these take.
