@@ -1,8 +1,10 @@
-"""Blosc frames of several blocks: only those that have wanted elements are decoded."""
+"""Blosc frames of several blocks: only those that have wanted elements are decoded, and read from files."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,11 @@ import pytest
 
 from chunkwright import Buffers, CodecError, PreparedChain
 from chunkwright.selection import entries_of
+from chunkwright_rust import RustBackend
 from tests.rust.chains import BIG, LITTLE, prepare
+
+FILES = RustBackend.file_io
+assert FILES is not None
 
 SHAPE = (50, 40, 150)
 TRANSPOSE = {"name": "transpose", "configuration": {"order": [2, 0, 1]}}
@@ -55,11 +61,27 @@ def encoded(chain: PreparedChain) -> bytes:
     return bytes(made)
 
 
-def read(chain: PreparedChain, data: bytes, selection: Any) -> np.ndarray:
-    entries, shape = entries_of(selection, SHAPE)
-    out = np.full(shape, -1, "i4")
-    chain.decode_many_into(Buffers.of([data]), entries, out)
-    return out
+type Read = Callable[[PreparedChain, bytes, Any], np.ndarray]
+
+
+@pytest.fixture(params=["memory", "file"])
+def read(request: pytest.FixtureRequest, tmp_path: Path) -> Read:
+    """Read a part of a chunk that is in memory, or is a file."""
+
+    def from_memory(chain: PreparedChain, data: bytes, selection: Any) -> np.ndarray:
+        entries, shape = entries_of(selection, SHAPE)
+        out = np.full(shape, -1, "i4")
+        chain.decode_many_into(Buffers.of([data]), entries, out)
+        return out
+
+    def from_file(chain: PreparedChain, data: bytes, selection: Any) -> np.ndarray:
+        entries, shape = entries_of(selection, SHAPE)
+        out = np.full(shape, -1, "i4")
+        (tmp_path / "c").write_bytes(data)
+        FILES.read_into(chain, tmp_path, ["c"], entries, out)
+        return out
+
+    return from_memory if request.param == "memory" else from_file
 
 
 def expected(selection: Any) -> np.ndarray:
@@ -69,19 +91,19 @@ def expected(selection: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("compressor", COMPRESSORS, ids=lambda one: "-".join(map(str, one["configuration"].values())))
 @pytest.mark.parametrize("selection", SELECTIONS.values(), ids=list(SELECTIONS))
-def test_parts_are_what_numpy_selects(compressor: dict[str, Any], selection: Any) -> None:
+def test_parts_are_what_numpy_selects(read: Read, compressor: dict[str, Any], selection: Any) -> None:
     chain = chain_of(compressor)
     np.testing.assert_array_equal(read(chain, encoded(chain), selection), expected(selection))
 
 
 @pytest.mark.parametrize("before", [[BIG], [TRANSPOSE, LITTLE]], ids=["big", "transposed"])
 @pytest.mark.parametrize("selection", SELECTIONS.values(), ids=list(SELECTIONS))
-def test_byte_order_and_axes_are_put_right(before: list[Any], selection: Any) -> None:
+def test_byte_order_and_axes_are_put_right(read: Read, before: list[Any], selection: Any) -> None:
     chain = chain_of(blosc("lz4", "shuffle", 4), *before)
     np.testing.assert_array_equal(read(chain, encoded(chain), selection), expected(selection))
 
 
-def test_bytes_that_do_not_compress_are_read_in_part_as_well() -> None:
+def test_bytes_that_do_not_compress_are_read_in_part_as_well(read: Read) -> None:
     noise = np.random.default_rng(1).integers(-(2**31), 2**31, SHAPE).astype("i4")
     chain = chain_of(blosc("lz4", "noshuffle", 1))
     made = chain.encode(noise)
@@ -89,7 +111,7 @@ def test_bytes_that_do_not_compress_are_read_in_part_as_well() -> None:
     np.testing.assert_array_equal(read(chain, bytes(made), 31), noise[31])
 
 
-def test_a_damaged_block_matters_to_those_who_want_it() -> None:
+def test_a_damaged_block_matters_to_those_who_want_it(read: Read) -> None:
     chain = chain_of(blosc("zstd", "shuffle", 4))
     data = bytearray(encoded(chain))
     blocks = -(-VALUES.nbytes // int.from_bytes(data[8:12], "little"))
@@ -102,7 +124,7 @@ def test_a_damaged_block_matters_to_those_who_want_it() -> None:
         read(chain, bytes(data), slice(None))
 
 
-def outcome(chain: PreparedChain, data: bytes, selection: Any) -> np.ndarray | None:
+def outcome(read: Read, chain: PreparedChain, data: bytes, selection: Any) -> np.ndarray | None:
     """What is read; None when that is refused."""
     try:
         return read(chain, data, selection)
@@ -113,17 +135,19 @@ def outcome(chain: PreparedChain, data: bytes, selection: Any) -> np.ndarray | N
 
 @pytest.mark.parametrize("compressor", [blosc("lz4", "shuffle", 4), blosc("zstd", "bitshuffle", 2)])
 @pytest.mark.parametrize("place", [0, 2, 3, 4, 8, 9, 10, 12, 16, 17])
-def test_parts_of_frames_with_damaged_headers_are_right_or_refused(compressor: dict[str, Any], place: int) -> None:
+def test_parts_of_frames_with_damaged_headers_are_right_or_refused(
+    read: Read, compressor: dict[str, Any], place: int
+) -> None:
     chain = chain_of(compressor)
     good = encoded(chain)
     refused = 0
     for bit in range(8):
         data = bytearray(good)
         data[place] ^= 1 << bit
-        whole = outcome(chain, bytes(data), slice(None))
+        whole = outcome(read, chain, bytes(data), slice(None))
         refused += whole is None
         for selection in (0, 31, 49, slice(2, 50, 15), (49, slice(38, None))):
-            part = outcome(chain, bytes(data), selection)
+            part = outcome(read, chain, bytes(data), selection)
             if part is not None:
                 # Where all is refused, the mistake is in a block that is not wanted here.
                 np.testing.assert_array_equal(part, (VALUES if whole is None else whole)[selection])
@@ -131,9 +155,47 @@ def test_parts_of_frames_with_damaged_headers_are_right_or_refused(compressor: d
 
 
 @pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 60, 4000, 90_000])
-def test_truncated_frames_are_refused_whatever_is_wanted(length: int) -> None:
+def test_truncated_frames_are_refused_whatever_is_wanted(read: Read, length: int) -> None:
     chain = chain_of(blosc("lz4", "shuffle", 4))
     data = encoded(chain)[:length]
     for selection in (0, 49, slice(None)):
         with pytest.raises(CodecError, match="blosc"):
             read(chain, data, selection)
+
+
+@pytest.mark.parametrize("cut", [1, 4096])
+def test_a_file_that_lacks_a_block_which_is_not_wanted_is_refused(tmp_path: Path, cut: int) -> None:
+    chain = chain_of(blosc("lz4", "shuffle", 4))
+    (tmp_path / "c").write_bytes(encoded(chain)[:-cut])
+    entries, shape = entries_of(0, SHAPE)
+    with pytest.raises(CodecError, match="blosc"):
+        FILES.read_into(chain, tmp_path, ["c"], entries, np.zeros(shape, "i4"))
+
+
+@pytest.mark.parametrize("change", [-8, -4, -1, 1, 4, 1 << 16])
+def test_what_is_in_memory_between_the_blocks_that_were_read_never_comes_out(tmp_path: Path, change: int) -> None:
+    chain = chain_of(blosc("lz4", "shuffle", 4))
+    data = bytearray(encoded(chain))
+    blocks = -(-VALUES.nbytes // int.from_bytes(data[8:12], "little"))
+    starts = sorted(int.from_bytes(data[16 + 4 * block : 20 + 4 * block], "little") for block in range(blocks))
+    for start in starts:
+        stream = int.from_bytes(data[start : start + 4], "little")
+        changed = bytearray(data)
+        changed[start : start + 4] = max(stream + change, 0).to_bytes(4, "little")
+        (tmp_path / "good").write_bytes(data)
+        (tmp_path / "c").write_bytes(changed)
+        for plane in (0, 25, 49):
+            entries, shape = entries_of(plane, SHAPE)
+            out = np.zeros(shape, "i4")
+            # Leaves the right bytes in memory, wherever they are missed next.
+            FILES.read_into(chain, tmp_path, ["good"], *whole())
+            try:
+                FILES.read_into(chain, tmp_path, ["c"], entries, out, max_workers=1)
+            except CodecError:
+                continue
+            np.testing.assert_array_equal(out, VALUES[plane])
+
+
+def whole() -> tuple[Any, np.ndarray]:
+    entries, shape = entries_of(slice(None), SHAPE)
+    return entries, np.zeros(shape, "i4")

@@ -57,6 +57,12 @@ impl Column {
         }
     }
 
+    /// Integers along each axis of the array that they are.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        self.0.shape()
+    }
+
     /// The integers.
     #[must_use]
     pub fn as_slice(&self) -> &[i64] {

@@ -75,11 +75,23 @@ impl Reading<'_> {
         } else {
             decode(&self.chunk.stages, input, worker, target)?
         };
-        let Some(data) = self.chunk.array(&decoded, worker)? else {
+        self.scatter(&decoded, rows, Some(first), place, worker)
+    }
+
+    /// Put elements of a decoded chunk where selections go; the place is that of one of them.
+    fn scatter(
+        &self,
+        decoded: &Decoded<'_>,
+        rows: Range<usize>,
+        found: Option<usize>,
+        place: &mut Place,
+        worker: &Worker,
+    ) -> Outcome<()> {
+        let Some(data) = self.chunk.array(decoded, worker)? else {
             return Ok(());
         };
         for row in rows {
-            if row != first {
+            if found != Some(row) {
                 self.selections.find(row, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
             }
             // SAFETY: `find` checked that the elements of the place are within both arrays, and `array` that the data
@@ -91,28 +103,64 @@ impl Reading<'_> {
         Ok(())
     }
 
+    /// Decode only the blocks of a chunk that have some of the bytes of `runs`, among which all that is selected is; whether
+    /// that was done.
+    ///
+    /// # Errors
+    /// When there is no frame, or a selection is out of bounds.
+    pub fn put_blocks(
+        &self,
+        stage: &Stage,
+        input: &[u8],
+        runs: &[Range<usize>],
+        rows: Range<usize>,
+        worker: &mut Worker,
+    ) -> Outcome<bool> {
+        if !self.decode_blocks(stage, input, runs, worker)? {
+            return Ok(false);
+        }
+        let mut place = std::mem::take(&mut worker.place);
+        let put = self.scatter(&Decoded::Front(0..self.chunk.nbytes), rows, None, &mut place, worker);
+        worker.place = place;
+        put.map(|()| true)
+    }
+
+    fn decode_blocks(&self, stage: &Stage, input: &[u8], runs: &[Range<usize>], worker: &mut Worker) -> Outcome<bool> {
+        let out = worker.front.room(self.chunk.nbytes)?;
+        let blocksize = stage.kernel.blocksize(input).unwrap_or(0);
+        // Runs that are less than a block apart may have a block in common, and others have none.
+        for run in joined(runs.iter().cloned(), blocksize.saturating_sub(1)) {
+            if !stage.kernel.decode_part(input, &run, out).map_err(|fault| fault.by(&stage.name))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The only stage of chunks that can have blocks which are decoded by themselves.
+    #[must_use]
+    pub fn blocked(&self) -> Option<&Stage> {
+        match self.chunk.stages.as_slice() {
+            [stage] if stage.kernel.has_blocks() && stage.exact == Some(self.chunk.nbytes) => Some(stage),
+            _ => None,
+        }
+    }
+
     /// Decode only the blocks that have what is wanted, to where they are in the chunk; whether that was done.
     fn blocks(&self, input: &[u8], rows: Range<usize>, place: &mut Place, worker: &mut Worker) -> Outcome<bool> {
-        let (nbytes, most) = (self.chunk.nbytes, self.chunk.nbytes / 4 * 3);
-        let [Stage { kernel, exact: Some(exact), name, .. }] = self.chunk.stages.as_slice() else {
+        let most = self.chunk.nbytes / 4 * 3;
+        let Some(stage) = self.blocked() else {
             return Ok(false);
         };
-        let Some(size) = kernel.blocksize(input).filter(|size| *size < most && *exact == nbytes) else {
+        let Some(size) = stage.kernel.blocksize(input).filter(|size| *size < most) else {
             return Ok(false);
         };
-        // Runs that are less than a block apart may have a block in common, and others have none.
         let runs = self.runs(rows, size - 1, place)?;
         let blocks = runs.iter().map(|run| run.end.div_ceil(size) - run.start / size).sum::<usize>();
         if blocks.saturating_mul(size) > most {
             return Ok(false);
         }
-        let out = worker.front.room(nbytes)?;
-        for run in &runs {
-            if !kernel.decode_part(input, run, out).map_err(|fault| fault.by(name))? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        self.decode_blocks(stage, input, &runs, worker)
     }
 
     /// The bytes of a chunk among which its selections are, in order: runs that are more than `gap` bytes apart.
@@ -129,14 +177,7 @@ impl Reading<'_> {
         }
         found.sort_unstable_by_key(|run| run.start);
         let number = |offset: isize| usize::try_from(offset).unwrap_or(0).min(self.chunk.nbytes);
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        for run in found.into_iter().map(|run| number(run.start)..number(run.end)) {
-            match runs.last_mut() {
-                Some(last) if run.start <= last.end.saturating_add(gap) => last.end = last.end.max(run.end),
-                _ => runs.push(run),
-            }
-        }
-        Ok(runs)
+        Ok(joined(found.into_iter().map(|run| number(run.start)..number(run.end)), gap))
     }
 
     /// Put elements of a chunk that nothing was done to where its selections go; `data` are those from `first` on, as far
@@ -184,6 +225,18 @@ impl Reading<'_> {
         }
         Ok(())
     }
+}
+
+/// Join runs, which are in order, that are at most `gap` bytes apart.
+fn joined(runs: impl Iterator<Item = Range<usize>>, gap: usize) -> Vec<Range<usize>> {
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for run in runs {
+        match joined.last_mut() {
+            Some(last) if run.start <= last.end.saturating_add(gap) => last.end = last.end.max(run.end),
+            _ => joined.push(run),
+        }
+    }
+    joined
 }
 
 /// Decode whole chunks, each into an array of its own. Arrays of missing chunks are left as they are.

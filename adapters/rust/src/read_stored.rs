@@ -2,7 +2,7 @@
 //!
 //! Chunks that lie close together in one place are read with one request, in the order in which they lie there. A
 //! request is small enough for its bytes to be in the processor's caches still when they are decoded, and for all
-//! threads to have some.
+//! threads to have some. Of some chunks only a part is read ([`crate::read_part`]).
 
 use std::ops::Range;
 
@@ -12,19 +12,18 @@ use crate::errors::{Fault, Kind, Outcome};
 use crate::index_cache::Version;
 use crate::load::Load;
 use crate::pace::Pace;
-use crate::place::Place;
 use crate::pool;
 use crate::read::{Reading, groups};
 use crate::worker::{Memory, Worker};
 
 /// Bytes between two chunks that are read for nothing rather than with another request.
-const MAX_GAP: usize = 16 << 10;
+pub const MAX_GAP: usize = 16 << 10;
 
 /// Encoded and decoded bytes of the chunks of one request, about.
 const MAX_REQUEST: usize = 256 << 10;
 
 /// The least decoded bytes of a request that are worth another one.
-const MIN_REQUEST: usize = 32 << 10;
+pub const MIN_REQUEST: usize = 32 << 10;
 
 /// Somewhere that bytes can be read from by many threads at once.
 pub trait Storage: Sync {
@@ -107,8 +106,8 @@ struct Request {
     end: Option<usize>,
 }
 
-/// The parts to be read of an item, none for all of it.
-type Ranges = Vec<Range<usize>>;
+/// The decoded bytes that are wanted of an item, none when that is about all of it.
+pub type Ranges = Vec<Range<usize>>;
 
 impl Rows<'_> {
     /// Where the bytes of a row are: source, offset, and length unless all bytes are wanted. None for a missing chunk.
@@ -162,13 +161,17 @@ impl Reading<'_> {
         each_stored(requests.len(), Load::like(bytes, &self.chunk.decoding), max_workers, |number, worker, pace| {
             let request = &requests[number];
             let mut memory = std::mem::take(&mut worker.input);
-            let result = match parts.get(request.items.start) {
-                Some(ranges) if !ranges.is_empty() => {
-                    let item = &items[request.items.start];
-                    self.read_part(storage, item, ranges, &mut memory, worker, pace)
-                        .map_err(|fault| fault.at(item.chunk))
-                }
-                _ => self.request(storage, request, &items[request.items.clone()], &mut memory, worker, pace),
+            let items = &items[request.items.clone()];
+            let ranges = parts.get(request.items.start).map_or(&[][..], Vec::as_slice);
+            let done = match ranges {
+                [] => Ok(false),
+                ranges => self
+                    .read_part(storage, &items[0], ranges, &mut memory, worker, pace)
+                    .map_err(|fault| fault.at(items[0].chunk)),
+            };
+            let result = match done {
+                Ok(false) => self.request(storage, request, items, &mut memory, worker, pace),
+                done => done.map(|_| ()),
             };
             worker.input = memory;
             result
@@ -215,52 +218,6 @@ impl Reading<'_> {
             self.one(data, item.rows.clone(), worker).map_err(|fault| fault.at(item.chunk))?;
         }
         Ok(())
-    }
-}
-
-impl Reading<'_> {
-    /// What is to be read of each of large chunks to which nothing is done but copying; nothing when chunks are others.
-    fn parts(&self, items: &[Item]) -> Outcome<Vec<Ranges>> {
-        if !self.chunk.stages.is_empty() || self.chunk.nbytes < MIN_REQUEST {
-            return Ok(Vec::new());
-        }
-        Worker::lend(|worker| {
-            let part = |item: &Item| self.part(item, &mut worker.place).map_err(|fault| fault.at(item.chunk));
-            items.iter().map(part).collect()
-        })
-    }
-
-    /// What is to be read of one of them, unless that is about all of it.
-    fn part(&self, item: &Item, place: &mut Place) -> Outcome<Ranges> {
-        let mut runs = self.runs(item.rows.clone(), MAX_GAP, place)?;
-        let effort: usize = runs.iter().map(|run| run.len() + MAX_GAP).sum();
-        if effort >= self.chunk.nbytes || item.length.is_some_and(|length| length != self.chunk.nbytes) {
-            runs.clear();
-        }
-        Ok(runs)
-    }
-
-    fn read_part(
-        &self,
-        storage: &dyn Storage,
-        item: &Item,
-        ranges: &[Range<usize>],
-        memory: &mut Memory,
-        worker: &mut Worker,
-        pace: &Pace,
-    ) -> Outcome<()> {
-        let (first, end) = (ranges[0].start, ranges[ranges.len() - 1].end);
-        let whole = item.length.is_none().then_some(self.chunk.nbytes);
-        // Where a request takes long, bytes between are the lesser evil.
-        let together = first..end;
-        let ranges = if pace.is_slow() { std::slice::from_ref(&together) } else { ranges };
-        let parts = Parts { source: item.source, offset: item.offset, ranges, whole };
-        let found = pace.request(|| (end - first, storage.read_parts(&parts, memory)))?;
-        let _permit = pace.permit();
-        if found {
-            return self.put_part(memory.filled(end - first), first, item.rows.clone(), worker);
-        }
-        self.one(None, item.rows.clone(), worker)
     }
 }
 

@@ -29,6 +29,17 @@ const SHUFFLED: u8 = 1;
 const COPIED: u8 = 2;
 const BITSHUFFLED: u8 = 4;
 const RESERVED: u8 = 8;
+const NOT_SPLIT: u8 = 16;
+
+/// Elements of more bytes, or blocks of fewer elements, are not split into one stream for each byte of an element.
+const MAX_SPLIT: usize = 16;
+const MIN_SPLIT: usize = 128;
+
+/// A block of a frame, and the bytes where it is.
+struct Block {
+    number: usize,
+    bytes: Range<usize>,
+}
 
 /// Configuration of the codec.
 #[derive(Clone, Debug)]
@@ -110,6 +121,74 @@ impl Blosc {
         Ok(usize::try_from(size) == Ok(place.len()))
     }
 
+    /// Find the parts of a frame of so many bytes that are enough for `decode_part` of some ranges: its header and table, and
+    /// the blocks. `head` is how it begins. None when that does not tell.
+    #[must_use]
+    pub fn needed(
+        &self,
+        head: &[u8],
+        encoded: usize,
+        decoded: usize,
+        ranges: &[Range<usize>],
+    ) -> Option<Vec<Range<usize>>> {
+        let blocks = self.blocks(head, encoded, decoded, ranges)?;
+        let mut parts: Vec<_> = blocks.into_iter().map(|block| block.bytes).collect();
+        parts.push(0..HEADER + 4 * decoded.div_ceil(blocksize(head)?));
+        parts.sort_unstable_by_key(|part| part.start);
+        Some(parts)
+    }
+
+    /// Whether a frame of which only those parts are there, and whatever else between, can be decoded as far as the
+    /// ranges go: its streams are in the parts, without a gap.
+    #[must_use]
+    pub fn is_enough(&self, frame: &[u8], decoded: usize, ranges: &[Range<usize>], parts: &[Range<usize>]) -> bool {
+        let encoded = frame.len();
+        self.needed(frame, encoded, decoded, ranges).is_some_and(|needed| needed == parts)
+            && self.blocks(frame, encoded, decoded, ranges).is_some_and(|blocks| {
+                blocks
+                    .into_iter()
+                    .all(|block| streams(&frame[block.bytes.clone()]) == self.splits(frame, decoded, &block))
+            })
+    }
+
+    /// The blocks that have some of the bytes of ranges, in order.
+    fn blocks(&self, head: &[u8], encoded: usize, decoded: usize, ranges: &[Range<usize>]) -> Option<Vec<Block>> {
+        let end = size(head.get(12..)?);
+        if head[2] & COPIED != 0 || size(&head[4..]) != decoded || end > encoded || !self.is_usual(head, decoded) {
+            return None;
+        }
+        let blocksize = blocksize(head)?;
+        let table = head.get(HEADER..)?.chunks_exact(4).map(size).take(decoded.div_ceil(blocksize));
+        // Threads that encode blocks side by side may have put them in any order.
+        let starts: Vec<usize> = table.collect();
+        let mut ends = starts.clone();
+        ends.push(end);
+        ends.sort_unstable();
+        let is_wanted = |number: &usize| {
+            let (first, last) = (number * blocksize, (number + 1) * blocksize);
+            ranges.iter().any(|range| range.start < last && range.end > first)
+        };
+        let numbers = (0..starts.len()).filter(is_wanted);
+        numbers
+            .map(|number| {
+                let start = starts[number];
+                let end = ends.get(ends.partition_point(|end| *end <= start))?;
+                Some(Block { number, bytes: start..*end })
+            })
+            .collect()
+    }
+
+    /// How many streams the library expects in a block.
+    fn splits(&self, head: &[u8], decoded: usize, block: &Block) -> Option<usize> {
+        let blocksize = blocksize(head)?;
+        let is_short = (block.number + 1) * blocksize > decoded;
+        let is_split = head[2] & NOT_SPLIT == 0
+            && self.typesize <= MAX_SPLIT
+            && blocksize / self.typesize >= MIN_SPLIT
+            && !is_short;
+        Some(if is_split { self.typesize } else { 1 })
+    }
+
     /// Whether the header is one that this codec makes. Where all is decoded, mistakes in it show in some block or other;
     /// where a part is, they must not be believed.
     fn is_usual(&self, input: &[u8], decoded: usize) -> bool {
@@ -154,6 +233,16 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
 /// Bytes of the blocks that are decoded each by itself, as the header has it.
 pub fn blocksize(input: &[u8]) -> Option<usize> {
     header(input.get(8..HEADER)?).map(|size| size as usize).filter(|size| *size > 0)
+}
+
+/// How many streams there are, each behind its size; None when the last one is not whole.
+fn streams(block: &[u8]) -> Option<usize> {
+    let (mut at, mut count) = (0, 0);
+    while at < block.len() {
+        at = at.checked_add(4)?.checked_add(size(&block[at..]))?;
+        count += 1;
+    }
+    (at == block.len()).then_some(count)
 }
 
 /// Check that there is a frame, and say how many bytes it decodes to.

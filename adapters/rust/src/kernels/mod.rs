@@ -132,6 +132,31 @@ impl Kernel {
         }
     }
 
+    /// Find the parts of so many encoded bytes that are enough for `decode_part` of some ranges of so many decoded ones.
+    /// `head` is how they begin. None when that does not tell.
+    #[must_use]
+    pub fn needed(
+        &self,
+        head: &[u8],
+        encoded: usize,
+        decoded: usize,
+        ranges: &[Range<usize>],
+    ) -> Option<Vec<Range<usize>>> {
+        if let Self::Blosc(blosc) = self { blosc.needed(head, encoded, decoded, ranges) } else { None }
+    }
+
+    /// Whether only those parts of encoded bytes, and whatever else between, can be decoded as far as ranges go.
+    #[must_use]
+    pub fn is_enough(&self, input: &[u8], decoded: usize, ranges: &[Range<usize>], parts: &[Range<usize>]) -> bool {
+        if let Self::Blosc(blosc) = self { blosc.is_enough(input, decoded, ranges, parts) } else { false }
+    }
+
+    /// Whether encoded bytes can have blocks that are decoded by themselves.
+    #[must_use]
+    pub fn has_blocks(&self) -> bool {
+        matches!(self, Self::Blosc(_))
+    }
+
     /// The decoded bytes as a range of the encoded ones; None when they are others.
     ///
     /// # Errors
