@@ -61,6 +61,20 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 LISTS = ([0, 29, 7], [3, 0, 25])
 
+
+def orthogonal(*selection: Any) -> Callable[[Any], Any]:
+    """Select by zarr's ``oindex``, and from NumPy's arrays axis by axis, the last one first."""
+
+    def read(array: Any) -> Any:
+        if hasattr(array, "oindex"):
+            return array.oindex[selection]
+        for axis in reversed(range(len(selection))):
+            array = array[(slice(None),) * axis + (selection[axis],)]
+        return array
+
+    return read
+
+
 READS: dict[str, Callable[[Any], Any]] = {
     "everything": lambda array: array[...],
     "a row": lambda array: array[17],
@@ -69,6 +83,19 @@ READS: dict[str, Callable[[Any], Any]] = {
     "steps": lambda array: array[1:29:3, 1:26:2],
     "lists": lambda array: array.oindex[LISTS] if hasattr(array, "oindex") else array[np.ix_(*LISTS)],
     "points": lambda array: array.vindex[LISTS] if hasattr(array, "vindex") else array[LISTS],
+    "ascending lists": orthogonal([0, 1, 5, 9, 10, 22, 29], [3, 4, 6, 25]),
+    "one index of each": orthogonal([11], [7]),
+    "even lists": orthogonal([2, 4, 6, 12, 14], list(range(1, 26, 3))),
+    "repeated indices": orthogonal([3, 3, 8, 8, 9], [0, 0]),
+    "a list and a slice": orthogonal([1, 2, 20], slice(2, 17)),
+    "a slice and a list": orthogonal(slice(5, 28, 4), [0, 1, 12, 13]),
+    "an index and a list": orthogonal(9, [0, 1, 5, 12, 13]),
+    "a list and an index": orthogonal([0, 7, 8, 9, 23], 14),
+    "a mask": orthogonal(np.arange(30) % 7 < 3, slice(None)),
+    "a mask and a list": orthogonal(np.arange(30) % 7 < 3, [1, 2]),
+    "points in order": lambda array: (
+        array.vindex[[1, 2, 9], [3, 4, 5]] if hasattr(array, "vindex") else array[[1, 2, 9], [3, 4, 5]]
+    ),
     "nothing": lambda array: array[5:5],
     "one element": lambda array: array[29, 25],
 }
@@ -135,6 +162,15 @@ def test_files_are_written_as_python_writes_them(tmp_path: Path, layout: dict[st
     assert "rewrite" in calls
     assert_same(reopen(tmp_path / "ours", PYTHON)[...], theirs[...])
     assert stored_bytes(tmp_path / "ours").keys() == stored_bytes(tmp_path / "theirs").keys()
+
+
+@pytest.mark.parametrize(
+    "name", ["ascending lists", "even lists", "repeated indices", "a list and a slice", "an index and a list"]
+)
+def test_lists_need_no_columns(tmp_path: Path, name: str, calls: list[str]) -> None:
+    create(tmp_path, PYTHON, chunks=(8, 6))[...] = VALUES
+    assert_same(np.asarray(READS[name](reopen(tmp_path, NATIVE))), np.asarray(READS[name](VALUES)))
+    assert calls == ["files"]
 
 
 def test_missing_chunks_are_the_fill_value_or_an_error_as_configured(tmp_path: Path, calls: list[str]) -> None:

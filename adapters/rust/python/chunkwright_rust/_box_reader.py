@@ -1,4 +1,4 @@
-"""A few boxes of chunks, read without columns of entries: the native module takes the slices as they are."""
+"""A few boxes of chunks, read without columns of entries: the native module takes selections as they are."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ class NativeBoxReader:
         self._native = _native.BoxReader(run.program, None if shards is None else shards.native, shape, order)
         self._known: dict[np.dtype[Any], tuple[int, bytes]] = {}
 
-    def boxes(self, selections: Sequence[Any], places: Sequence[Any], out: NDArray[Any]) -> _native.Boxes | None:
+    def boxes(
+        self, selections: Sequence[Any], places: Sequence[Any], out: NDArray[Any], drop_axes: Sequence[int] = ()
+    ) -> _native.Boxes | None:
         """Read selections; see :class:`~chunkwright_store.native.BoxReader`."""
         known = self._known.get(out.dtype)
         if known is None:
             if not self._run.takes(out.dtype):
                 return None
             known = self._known[out.dtype] = self._run.element(out.dtype)
-        return self._native.boxes(selections, places, (opaque(out), out.ndim), *known)
+        return self._native.boxes(selections, places, drop_axes, (opaque(out), out.ndim), *known)
 
 
 def make_box_reader(prepared: PreparedChain) -> NativeBoxReader | None:

@@ -181,11 +181,15 @@ class BoxReader:
         self,
         selections: Sequence[Any],
         places: Sequence[Any],
+        dropped: Sequence[int],
         out: tuple[NDArray[np.void], int],
         unit: int,
         fill: bytes,
     ) -> Boxes | None:
-        """Read slices; None when they are not plain boxes within the chunks and the array, which has so many axes."""
+        """Read selections; None when they are of other forms, or not within the chunks and the array.
+
+        The array has so many axes; those of chunks that it has not are dropped.
+        """
 
 @final
 class Boxes:

@@ -6,7 +6,7 @@ places in one go. Writing is planned as ever, but for the bytes: a :class:`Files
 hold, encode, and replace them in one go too, and only what it cannot do so is loaded, encoded and written in turn.
 
 A call on a crop or a plane is over so soon that even columns of entries would cost more than all the rest. For these a
-backend may offer a :class:`BoxReader`, which takes slices as they are; :func:`box_reader_of` finds it.
+backend may offer a :class:`BoxReader`, which takes selections as they are; :func:`box_reader_of` finds it.
 """
 
 from __future__ import annotations
@@ -231,7 +231,9 @@ class Boxes(Protocol):
 class BoxReader(Protocol):
     """What a backend offers for a few plain boxes of chunks of one prepared chain."""
 
-    def boxes(self, selections: Sequence[Any], places: Sequence[Any], out: NDArray[Any], /) -> Boxes | None:
+    def boxes(
+        self, selections: Sequence[Any], places: Sequence[Any], out: NDArray[Any], drop_axes: Sequence[int] = (), /
+    ) -> Boxes | None:
         """Look at selections.
 
         Parameters
@@ -242,12 +244,15 @@ class BoxReader(Protocol):
             Where it goes.
         out
             The caller's array.
+        drop_axes
+            Axes of the chunks that it has not, although a list of one index selects along them.
 
         Returns
         -------
         Boxes or None
-            None unless all are tuples of slices, or of slices and integers, that lie within the chunks and the
-            array, whose dtype is one that elements need no conversion for.
+            None unless selections lie within the chunks and the array, whose dtype is one that elements need no
+            conversion for, and are tuples of forms that the backend reads: slices and integers always, slices and a
+            list of indices, or lists laid out by ``numpy.ix_``, where it can.
         """
 
 

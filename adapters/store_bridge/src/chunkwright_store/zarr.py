@@ -39,6 +39,7 @@ from chunkwright_store._groups import raise_unless_missing
 from chunkwright_store._identity import weak_identity
 from chunkwright_store._snapshots import snapshot_of
 from chunkwright_store.files import FileSink, FileSource
+from chunkwright_store.held import content
 from chunkwright_store.jobs import Limits
 from chunkwright_store.native import opened
 from chunkwright_store.sources import ByteRange, ByteSuffix, closing, cut
@@ -291,7 +292,7 @@ class _MemorySource(_Chunk):
 
     def whole(self) -> Buffer | None:
         if not self._taken:
-            self._content = _numpy(self._at.get_sync(prototype=self._prototype))
+            self._content = content(self._at, self._prototype)
             self._taken = True
         return self._content
 

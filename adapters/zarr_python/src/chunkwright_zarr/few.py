@@ -1,8 +1,8 @@
-"""A few plain boxes of chunks in memory or in local files, read by the backend with next to nothing done in Python.
+"""A few plain selections of chunks in memory or in files, read by the backend with next to nothing done in Python.
 
-That is what crops, planes and single elements are. Everything else (many chunks, index lists, dtypes that NumPy has to
-convert, several specs, backends without a box reader) is left to :mod:`chunkwright_zarr.reads`, with the same
-result.
+That is what crops, planes, orthogonal lists and single elements are. Everything else (many chunks, points, dtypes that
+NumPy has to convert, several specs, backends without a box reader) is left to :mod:`chunkwright_zarr.reads`, with the
+same result.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from chunkwright.errors import CodecError
 from chunkwright_store import Boxes, Limits
+from chunkwright_store.held import content
 from chunkwright_store.jobs import name_chunk
 from chunkwright_store.native import local_root
 from chunkwright_store.zarr import Kind
@@ -44,6 +45,8 @@ class FewBoxes:
         The rows of the batch.
     boxes
         What the backend made of them.
+    kind
+        How the batch is driven.
     root
         The folder of a local store; None for chunks that are in memory.
     limits
@@ -53,6 +56,7 @@ class FewBoxes:
     ready: Ready
     rows: Sequence[Row]
     boxes: Boxes
+    kind: Kind
     root: str | None
     limits: Limits
 
@@ -90,8 +94,12 @@ class FewBoxes:
 
     def _memory(self) -> Sequence[bool]:
         prototype = self.ready.spec.prototype
-        stored = [row[0].get_sync(prototype=prototype) for row in self.rows]
-        self.boxes.decode([None if data is None else data.as_numpy_array() for data in stored], self.limits.max_workers)
+        if self.kind == "memory":
+            stored = [content(row[0], prototype) for row in self.rows]
+        else:
+            taken = [row[0].get_sync(prototype=prototype) for row in self.rows]
+            stored = [None if data is None else data.as_numpy_array() for data in taken]
+        self.boxes.decode(stored, self.limits.max_workers)
         return [data is not None for data in stored]
 
 
@@ -126,12 +134,12 @@ def few_boxes(
         None when it is anything else.
     """
     ready, rows = readies[0], groups[0].rows
-    if ready.box_reader is None or kind == "async" or drop_axes or len(groups) > 1 or len(rows) > MAX_FEW:
+    if ready.box_reader is None or kind == "async" or len(groups) > 1 or len(rows) > MAX_FEW:
         return None
     root = local_root(row[0] for row in rows) if kind == "local" else None
     if kind == "local" and root is None:
         return None
-    boxes = ready.box_reader.boxes([row[2] for row in rows], [row[3] for row in rows], out)
+    boxes = ready.box_reader.boxes([row[2] for row in rows], [row[3] for row in rows], out, drop_axes)
     if boxes is None or boxes.nbytes > MAX_FEW_NBYTES:
         return None
-    return FewBoxes(ready, rows, boxes, root, limits)
+    return FewBoxes(ready, rows, boxes, kind, root, limits)
