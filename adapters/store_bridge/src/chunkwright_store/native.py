@@ -34,9 +34,7 @@ __all__ = (
     "FilesBatch",
     "box_reader_of",
     "file_io_of",
-    "local_root",
     "open_files",
-    "opened",
     "whole_files",
 )
 
@@ -367,47 +365,6 @@ class FilesBatch:
         return Buffers.of(existing)
 
 
-def local_root(getters: Iterable[Any], *, writable: bool = False) -> str | None:
-    """Return the folder that the keys of a call are relative to, after the store's own checks.
-
-    Parameters
-    ----------
-    getters
-        zarr's byte getters or setters of one call, of kind ``local``.
-    writable
-        Whether they are written to.
-
-    Returns
-    -------
-    str or None
-        None when they are not all of one store.
-
-    Raises
-    ------
-    ValueError
-        When the store is read-only and must not be.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from zarr.storage import LocalStore, StorePath
-    >>> folder = tempfile.mkdtemp()
-    >>> local_root([StorePath(LocalStore(folder), "c/0")]) == folder
-    True
-    """
-    store: Any = None
-    for getter in getters:
-        if store is not None and getter.store is not store:
-            return None
-        store = getter.store
-    if store is None:
-        return None
-    opened(store)
-    if writable:
-        store._check_writable()
-    return str(store.root)
-
-
 def open_files(root: str | os.PathLike[str], keys: Iterable[str], shard_index_cache: int = 0) -> OpenFiles:
     """Open chunks that are files, to be read when they are decoded.
 
@@ -475,16 +432,3 @@ def _paths(root: str | os.PathLike[str], keys: Iterable[str]) -> list[str]:
             raise ValueError(f"key {key!r} leads out of the store")
         paths.append(os.path.join(root, key))
     return paths
-
-
-def opened(store: Any) -> None:
-    """Open a local store of zarr's by its own rules, which make or require the root.
-
-    Parameters
-    ----------
-    store
-        The store.
-    """
-    if not getattr(store, "_is_open", False):
-        # The root itself is no chunk.
-        store.get_sync("")

@@ -7,6 +7,7 @@ readers given what it hides.
 - ``memory``: the stored buffer is taken once per read; ranges are views of it.
 - ``local``: files are read directly, through one descriptor per shard, and replaced directly, with zarr's own rules for
   what is missing and what may be written. Windows may refuse to replace a file for a while, which the store sits out.
+  Files behind obstore and fsspec are read so too.
 - ``sync``: byte getters that are no ``StorePath`` and can be read synchronously, such as those of the inner
   chunks of a shard that zarr itself decodes.
 - ``async``: everything else. Later ranges of a chunk go through ``Store.get_ranges`` with the array's limits,
@@ -41,7 +42,7 @@ from chunkwright_store._snapshots import snapshot_of
 from chunkwright_store.files import FileSink, FileSource
 from chunkwright_store.held import content
 from chunkwright_store.jobs import Limits
-from chunkwright_store.native import opened
+from chunkwright_store.roots import plain_root, root_of
 from chunkwright_store.sources import ByteRange, ByteSuffix, closing, cut
 
 __all__ = (
@@ -80,13 +81,15 @@ def is_cpu(prototype: BufferPrototype) -> bool:
     return issubclass(prototype.buffer, cpu.Buffer) and issubclass(prototype.nd_buffer, cpu.NDBuffer)
 
 
-def classify(getters: Iterable[ByteGetter]) -> Kind:
+def classify(getters: Iterable[ByteGetter], *, reading: bool = False) -> Kind:
     """Say how the chunks of one call can be driven.
 
     Parameters
     ----------
     getters
         Byte getters or setters of one call.
+    reading
+        Whether nothing is written: files that another library would read are as good as those of a local store then.
 
     Returns
     -------
@@ -108,7 +111,7 @@ def classify(getters: Iterable[ByteGetter]) -> Kind:
             if getter.store is store:
                 continue
             store = getter.store
-            found = _kind_of_store(store)
+            found = _kind_of_store(store, reading)
         else:
             found = "async" if isinstance(getter, StorePath) or not isinstance(getter, SyncByteGetter) else "sync"
         if kind is not None and found != kind:
@@ -117,12 +120,14 @@ def classify(getters: Iterable[ByteGetter]) -> Kind:
     return kind or "async"
 
 
-def _kind_of_store(store: Store) -> Kind:
+def _kind_of_store(store: Store, reading: bool) -> Kind:
+    # An instance may carry methods of its own, as tests and profilers do: they decide then.
+    if _OVERRIDES & vars(store).keys():
+        return "async"
     if type(store) in (MemoryStore, ManagedMemoryStore):
-        # An instance may carry methods of its own, as tests and profilers do: they decide then.
-        return "async" if _OVERRIDES & vars(store).keys() else "memory"
-    if type(store) is LocalStore:
-        return "async" if _OVERRIDES & vars(store).keys() else "local"
+        return "memory"
+    if type(store) is LocalStore or (reading and plain_root(store) is not None):
+        return "local"
     return "async"
 
 
@@ -242,17 +247,13 @@ def sinks_of(setters: Iterable[ByteSetter], kind: Kind, prototype: BufferPrototy
 
 
 def _local_paths(getters: Iterable[ByteGetter], *, writable: bool = False) -> Iterator[str]:
-    store: LocalStore | None = None
+    store: Store | None = None
     root = ""
     for getter in getters:
         assert isinstance(getter, StorePath)
-        assert isinstance(getter.store, LocalStore)
         if getter.store is not store:
             store = getter.store
-            root = os.fspath(store.root)
-            opened(store)
-            if writable:
-                store._check_writable()
+            root = root_of(store, writable=writable)
         if ".." in getter.path.split("/"):
             raise ValueError(f"key {getter.path!r} leads out of the store")
         yield os.path.join(root, getter.path)

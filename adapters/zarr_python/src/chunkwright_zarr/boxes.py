@@ -37,7 +37,7 @@ from zarr.storage import StorePath
 
 from chunkwright.errors import SelectionError
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_sync, run_off_loop
-from chunkwright_store.native import local_root
+from chunkwright_store.roots import local_root
 from chunkwright_store.zarr import Kind, classify, is_cpu, sources_of
 from chunkwright_zarr.arrays import AnyArray, async_array_of
 from chunkwright_zarr.config import read_settings
@@ -265,7 +265,7 @@ class _Call:
         pieces = cut(touched(region.boxes, leaves) if region.is_staged else region.boxes, self._edges)
         readies = [self._ready(some.shape) for some in pieces]
         is_async = any(ready.is_async for ready in readies)
-        kind: Kind = "async" if is_async else classify([self._array.store_path])
+        kind: Kind = "async" if is_async else classify([self._array.store_path], reading=True)
         self._count("async" if kind == "async" else "sync")
         read = self._native if kind == "local" and all(ready.file_io for ready in readies) else self._planned
         reads = [read(some, ready, kind) for some, ready in zip(pieces, readies, strict=True)]

@@ -110,7 +110,7 @@ def prepared_chain(ready: Ready) -> PreparedChain:
     return ready.prepared
 
 
-def kind_of_store(groups: Sequence[Group], readies: Iterable[Ready]) -> Kind:
+def kind_of_store(groups: Sequence[Group], readies: Iterable[Ready], *, reading: bool = False) -> Kind:
     """Say how a batch is driven.
 
     Parameters
@@ -119,6 +119,8 @@ def kind_of_store(groups: Sequence[Group], readies: Iterable[Ready]) -> Kind:
         Its rows, by spec.
     readies
         The chain of each group.
+    reading
+        Whether nothing is written.
 
     Returns
     -------
@@ -127,7 +129,7 @@ def kind_of_store(groups: Sequence[Group], readies: Iterable[Ready]) -> Kind:
     """
     if any(ready.is_async for ready in readies):
         return "async"
-    return classify(row[0] for group in groups for row in group.rows)
+    return classify((row[0] for group in groups for row in group.rows), reading=reading)
 
 
 def read_files(

@@ -110,11 +110,11 @@ class ArrayExplanation:
             path = ExplainedPath("default", f"the array was opened with {name}")
             return cls((), path, path, tuple(versions.items()))
         ready = pipeline.ready_for(_spec(inner))
-        path = _path(ready, inner.store_path)
+        read, write = (_path(ready, inner.store_path, reading=reading) for reading in (True, False))
         if ready.prepared is None:
-            return cls((), path, path, tuple(versions.items()))
+            return cls((), read, write, tuple(versions.items()))
         explained = ready.prepared.explain()
-        return cls(explained.runs, path, path, (*versions.items(), *explained.versions))
+        return cls(explained.runs, read, write, (*versions.items(), *explained.versions))
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as JSON values.
@@ -187,12 +187,12 @@ def _spec(array: AsyncArray[Any]) -> ArraySpec:
     return ArraySpec(shape, metadata.dtype, metadata.fill_value, config, default_buffer_prototype())
 
 
-def _path(ready: Ready, store_path: StorePath) -> ExplainedPath:
+def _path(ready: Ready, store_path: StorePath, *, reading: bool) -> ExplainedPath:
     if ready.prepared is None:
         return ExplainedPath("default", ready.reason)
     if ready.is_async:
         return ExplainedPath("async", "a codec can only be awaited on an event loop")
-    kind = classify([store_path])
+    kind = classify([store_path], reading=reading)
     return NATIVE if kind == "local" and ready.file_io is not None else ExplainedPath(*PATHS[kind])
 
 

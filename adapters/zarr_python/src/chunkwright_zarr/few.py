@@ -18,7 +18,7 @@ from chunkwright.errors import CodecError
 from chunkwright_store import Boxes, Limits
 from chunkwright_store.held import content
 from chunkwright_store.jobs import name_chunk
-from chunkwright_store.native import local_root
+from chunkwright_store.roots import local_root
 from chunkwright_store.zarr import Kind
 from chunkwright_zarr.driving import Keys
 from chunkwright_zarr.ready import Ready

@@ -26,7 +26,8 @@ from chunkwright.read_plan import ReadPlan
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_sync, run_off_loop
 from chunkwright_store.index_cache import INDEXES
 from chunkwright_store.jobs import name_chunk
-from chunkwright_store.native import local_root, open_files, whole_files
+from chunkwright_store.native import open_files, whole_files
+from chunkwright_store.roots import local_root
 from chunkwright_store.zarr import Kind, sources_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
@@ -86,7 +87,7 @@ async def drive_read(
     CodecError
         With the key of the chunk.
     """
-    kind = kind_of_store(groups, readies)
+    kind = kind_of_store(groups, readies, reading=True)
     limits = limits_for(groups[0].spec)
     few = few_boxes(groups, readies, out, drop_axes, kind, limits)
     if few is not None:

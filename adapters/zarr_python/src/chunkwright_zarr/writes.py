@@ -27,7 +27,7 @@ from chunkwright_store import (
     write_hop,
     write_sync,
 )
-from chunkwright_store.native import local_root
+from chunkwright_store.roots import local_root
 from chunkwright_store.zarr import Kind, lock_keys, sinks_of, sources_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import (
