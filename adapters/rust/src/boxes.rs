@@ -128,11 +128,32 @@ impl Boxes {
             let count = i64::try_from(files.keys().len()).unwrap_or(i64::MAX);
             let (source, offset, length): (Vec<_>, Vec<_>, Vec<_>) = (0..count).map(|file| (file, 0, -1)).collect();
             let rows = read_stored::Rows { storage: &files, source: &source, offset: &offset, length: &length };
-            let chunks = |reading: &Reading<'_>, entries: &Entries<'_>| reading.run_stored(entries, &rows, max_workers);
-            self.read(chunks, |shards| shards.run_stored(&rows, max_workers))
+            self.read_rows(&rows, max_workers)
         })
         .map_err(|fault| fault.into_error(py))?;
         Ok(files.missing().into_iter().map(|missing| !missing).collect())
+    }
+
+    /// Read and decode chunks that lie in one file, whose descriptor is taken over: first byte, negative for those that are
+    /// missing, and bytes of the chunk of each selection.
+    #[cfg(unix)]
+    #[pyo3(signature = (descriptor, path, rows, max_workers, index_cache=0))]
+    fn read_packed(
+        &self,
+        py: Python<'_>,
+        descriptor: std::os::fd::RawFd,
+        path: PathBuf,
+        rows: (Vec<i64>, Vec<i64>),
+        max_workers: Option<usize>,
+        index_cache: usize,
+    ) -> PyResult<()> {
+        let (files, (offset, length)) = (Files::packed(descriptor, path, index_cache), rows);
+        py.detach(|| {
+            let source = vec![0; offset.len()];
+            let rows = read_stored::Rows { storage: &files, source: &source, offset: &offset, length: &length };
+            self.read_rows(&rows, max_workers)
+        })
+        .map_err(|fault| fault.into_error(py))
     }
 
     /// Decode chunks that are in memory, one for each selection.
@@ -163,6 +184,12 @@ impl Boxes {
 }
 
 impl Boxes {
+    #[cfg(unix)]
+    fn read_rows(&self, rows: &read_stored::Rows<'_>, max_workers: Option<usize>) -> Outcome<()> {
+        let chunks = |reading: &Reading<'_>, entries: &Entries<'_>| reading.run_stored(entries, rows, max_workers);
+        self.read(chunks, |shards| shards.run_stored(rows, max_workers))
+    }
+
     fn read(
         &self,
         chunks: impl FnOnce(&Reading<'_>, &Entries<'_>) -> Outcome<()>,

@@ -6,11 +6,9 @@
 //!
 //! The call that reads chunks decodes them too ([`crate::read_stored`]); writing is in [`crate::files_write`].
 
-use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +20,7 @@ use pyo3::types::PyList;
 use crate::batch::{Results, each_stored};
 use crate::buffers::{Array, Bytes, Column};
 use crate::errors::{Fault, Kind, Outcome};
-use crate::index_cache::Version;
+use crate::file::{SHORTER, is_missing, look_at, open_at, read_all_at, read_at, size_of};
 use crate::program::{Columns, Program, PyEntries, encoded};
 use crate::read::Reading;
 use crate::read_stored::{Object, Parts, Rows, Storage};
@@ -80,6 +78,18 @@ impl Files {
         }
         let held = keys.iter().map(|_| Held::default()).collect();
         Ok(Self { root, folder: Mutex::default(), keys, held, index_cache })
+    }
+
+    /// Take over the descriptor of one file that has chunks in it, and is held open.
+    #[staticmethod]
+    #[must_use]
+    #[pyo3(signature = (descriptor, path, index_cache=0))]
+    pub fn packed(descriptor: RawFd, path: PathBuf, index_cache: usize) -> Self {
+        // SAFETY: whoever calls this has made the descriptor for it alone.
+        #[allow(unsafe_code)]
+        let file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        let held = Held { file: Mutex::new(Some(Arc::new(file))), ..Held::default() };
+        Self { root: path, folder: Mutex::default(), keys: vec![String::new()], held: vec![held], index_cache }
     }
 
     fn __len__(&self) -> usize {
@@ -200,7 +210,8 @@ impl Files {
     /// The path of a file.
     #[must_use]
     pub fn path(&self, number: usize) -> PathBuf {
-        self.root.join(&self.keys[number])
+        let key = &self.keys[number];
+        if key.is_empty() { self.root.clone() } else { self.root.join(key) }
     }
 
     fn open_all(&self) -> Outcome<Vec<i64>> {
@@ -406,75 +417,6 @@ impl Ranges {
 /// Whether a key leads to something below the root, judged by its text alone.
 fn stays_inside(key: &str) -> bool {
     !key.starts_with('/') && !key.contains('\0') && key.split('/').all(|part| part != "..")
-}
-
-/// Open a file of a folder.
-fn open_at(folder: &File, key: &str) -> io::Result<File> {
-    let key = CString::new(key)?;
-    loop {
-        // SAFETY: the key ends with a zero, and the folder is open.
-        #[allow(unsafe_code)]
-        let opened = unsafe { libc::openat(folder.as_raw_fd(), key.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-        if opened >= 0 {
-            // SAFETY: it was opened just now, and nobody else has it.
-            #[allow(unsafe_code)]
-            return Ok(File::from(unsafe { OwnedFd::from_raw_fd(opened) }));
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-}
-
-/// Bytes of a file; an error for directories.
-fn size_of(file: &File) -> io::Result<usize> {
-    look_at(file).map(|found| found.size)
-}
-
-/// What a file is now; an error for directories.
-fn look_at(file: &File) -> io::Result<Object> {
-    let status = file.metadata()?;
-    if status.is_dir() {
-        return Err(ErrorKind::IsADirectory.into());
-    }
-    let size = usize::try_from(status.len()).unwrap_or(usize::MAX);
-    Ok(Object { size, version: Version::of(&status) })
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
-}
-
-const SHORTER: &str = "the file is shorter than when it was looked at";
-
-/// Fill memory with bytes that are known to be in a file.
-///
-/// # Errors
-/// When storage fails, or the file has become shorter.
-pub fn read_all_at(file: &File, path: impl FnOnce() -> PathBuf, offset: usize, into: &mut [u8]) -> Outcome<()> {
-    match read_at(file, offset, into) {
-        Ok(read) if read == into.len() => Ok(()),
-        Ok(read) => Err(Fault::length(SHORTER, into.len(), read)),
-        Err(error) => Err(Fault::system(&error, &path())),
-    }
-}
-
-/// Read until memory is full or the file ends.
-///
-/// # Errors
-/// When storage fails.
-pub fn read_at(file: &File, offset: usize, into: &mut [u8]) -> io::Result<usize> {
-    let mut done = 0;
-    while done < into.len() {
-        match file.read_at(&mut into[done..], (offset + done) as u64) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
 }
 
 #[cfg(test)]

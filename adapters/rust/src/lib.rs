@@ -21,6 +21,8 @@ pub mod cut;
 pub mod entries;
 pub mod errors;
 #[cfg(unix)]
+pub mod file;
+#[cfg(unix)]
 pub mod files;
 #[cfg(unix)]
 pub mod files_update;

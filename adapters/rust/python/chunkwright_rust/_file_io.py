@@ -45,6 +45,18 @@ class _Stop(Protocol):
     def __bool__(self) -> bool: ...
 
 
+class _Packed(Protocol):
+    """Chunks that lie in one file: their first bytes, negative for missing ones, and how many they are."""
+
+    @property
+    def offset(self) -> Sequence[int]: ...
+    @property
+    def length(self) -> Sequence[int]: ...
+    @property
+    def path(self) -> str: ...
+    def descriptor(self) -> int: ...
+
+
 @attrs.frozen
 class LocalFiles:
     """Reads and writes chunks below a root folder, in Rust and without the GIL.
@@ -145,6 +157,65 @@ class LocalFiles:
             finally:
                 files.close()
         return present
+
+    def read_packed_into(
+        self,
+        prepared: PreparedChain,
+        packed: _Packed,
+        entries: Entries,
+        out: NDArray[Any],
+        *,
+        max_workers: int | None = None,
+        shard_index_cache: int = 0,
+        stop: _Stop | None = None,
+    ) -> NDArray[np.bool_]:
+        """Read parts of chunks that lie in one file into an array.
+
+        Parameters
+        ----------
+        prepared
+            The chain of the chunks.
+        packed
+            Where they are.
+        entries
+            Selections of the chunks, numbered as they are there.
+        out
+            The caller's array.
+        max_workers
+            Limit of threads that compute.
+        shard_index_cache
+            Bytes of shard indexes that are kept from call to call, of other files; 0 drops those that are.
+        stop
+            Looked at now and then; when it is true, the rest of ``out`` stays as it is.
+
+        Returns
+        -------
+        NDArray
+            bool, one per chunk: whether it was there.
+
+        Raises
+        ------
+        CorruptChunkError
+            When bytes do not decode; ``position`` is the number of the chunk.
+        OSError
+            When the file cannot be read.
+        """
+        entries = _ordered(entries)
+        offset, length = np.array(packed.offset, np.int64), np.array(packed.length, np.int64)
+        window = _window(prepared, True)
+        files = _native.Files.packed(packed.descriptor(), packed.path, shard_index_cache)
+        try:
+            for first in range(0, len(offset), window):
+                if stop:
+                    break
+                last = min(first + window, len(offset))
+                part = entries if last - first == len(offset) else _part(entries, first, last)
+                rows = Buffers(files, np.zeros(last - first, np.int64), offset[first:last], length[first:last])
+                with positions(range(first, last)):
+                    prepared.decode_many_into(rows, part, out, max_workers=max_workers)
+        finally:
+            files.close()
+        return offset >= 0
 
     def load(self, root: Root, keys: Sequence[str]) -> list[Buffer | None]:
         """Read whole chunks.

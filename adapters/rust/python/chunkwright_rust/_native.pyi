@@ -208,6 +208,16 @@ class Boxes:
     ) -> list[bool]:
         """Read and decode files, one for each selection, and tell which were there; keep indexes of so many bytes."""
 
+    def read_packed(
+        self,
+        descriptor: int,
+        path: str | PathLike[str],
+        rows: tuple[Sequence[int], Sequence[int]],
+        max_workers: int | None,
+        index_cache: int = 0,
+    ) -> None:
+        """Read and decode chunks in one file, whose descriptor is taken over: first bytes, or -1, and lengths."""
+
     def decode(self, buffers: Sequence[Buffer | None], max_workers: int | None) -> None:
         """Decode chunks that are in memory, one for each selection."""
 
@@ -219,6 +229,10 @@ class Files:
     """
 
     def __new__(cls, root: str | PathLike[str], keys: Sequence[str], index_cache: int = 0) -> Files: ...
+    @staticmethod
+    def packed(descriptor: int, path: str | PathLike[str], index_cache: int = 0) -> Files:
+        """Take over the descriptor of one file that has chunks in it, and is open."""
+
     def __len__(self) -> int: ...
     def open(self) -> list[int]:
         """Open all files, and return their sizes, -1 for those that are missing."""

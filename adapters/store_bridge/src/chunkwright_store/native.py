@@ -26,6 +26,7 @@ from chunkwright.prepared import PreparedChain
 from chunkwright.write_plan import WriteWork
 from chunkwright_store.drive_sync import Stop
 from chunkwright_store.files import OpenFiles, WholeFiles
+from chunkwright_store.packed import Packed
 
 __all__ = (
     "BoxReader",
@@ -94,6 +95,43 @@ class FileIO(Protocol):
         -------
         NDArray
             bool, one per key: whether the chunk was there.
+        """
+
+    def read_packed_into(
+        self,
+        prepared: PreparedChain,
+        packed: Packed,
+        entries: Entries,
+        out: NDArray[Any],
+        /,
+        *,
+        max_workers: int | None = None,
+        shard_index_cache: int = 0,
+        stop: Stop | None = None,
+    ) -> NDArray[np.bool_]:
+        """Read parts of chunks that lie in one file into an array.
+
+        Parameters
+        ----------
+        prepared
+            The chain of the chunks.
+        packed
+            Where they are.
+        entries
+            Selections of the chunks, numbered as they are there.
+        out
+            The caller's array.
+        max_workers
+            Limit of threads that compute.
+        shard_index_cache
+            Bytes of shard indexes that may be kept from call to call.
+        stop
+            Looked at now and then.
+
+        Returns
+        -------
+        NDArray
+            bool, one per chunk: whether it was there.
         """
 
     def load(self, root: str | os.PathLike[str], keys: Sequence[str], /) -> Sequence[Buffer | None]:
@@ -212,6 +250,31 @@ class Boxes(Protocol):
         -------
         sequence of bool
             One per key: whether the chunk was there.
+        """
+
+    def read_packed(
+        self,
+        descriptor: int,
+        path: str | os.PathLike[str],
+        rows: tuple[Sequence[int], Sequence[int]],
+        max_workers: int | None,
+        shard_index_cache: int = 0,
+        /,
+    ) -> None:
+        """Read and decode chunks that lie in one file.
+
+        Parameters
+        ----------
+        descriptor
+            Of the file; it is taken over.
+        path
+            The name of the file, for errors.
+        rows
+            First byte, negative for a missing one, and bytes of the chunk of each selection.
+        max_workers
+            Limit of threads that compute.
+        shard_index_cache
+            Bytes of shard indexes that may be kept from call to call.
         """
 
     def decode(self, buffers: Sequence[Buffer | None], max_workers: int | None, /) -> None:

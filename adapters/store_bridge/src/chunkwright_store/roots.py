@@ -7,7 +7,6 @@ so. What is not exactly as it comes from them decides for itself how it is read.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -127,7 +126,7 @@ def plain_root(store: Any) -> str | None:
 def _of_obstore(files: Any) -> str | None:
     if not _is_exactly(files, "obstore.store", "LocalStore") or files.prefix is None:
         return None
-    return os.fspath(files.prefix)
+    return str(files.prefix)
 
 
 def _of_fsspec(files: Any, path: str) -> str | None:

@@ -16,6 +16,7 @@ from chunkwright.errors import CodecError
 from chunkwright.prepared import PreparedChain
 from chunkwright_store import Limits, Stop
 from chunkwright_store.jobs import name_chunk
+from chunkwright_store.packed import Packed, packed_in
 from chunkwright_store.zarr import Kind, classify, key_of
 from chunkwright_zarr.config import max_workers, shard_index_cache
 from chunkwright_zarr.ready import Ready
@@ -26,6 +27,7 @@ __all__ = (
     "Keys",
     "kind_of_store",
     "limits_for",
+    "packed_shards",
     "prepared_chain",
     "read_files",
     "whole_fraction",
@@ -178,6 +180,27 @@ def read_files(
     except CodecError as error:
         name_chunk(error, keys)
         raise
+
+
+def packed_shards(ready: Ready, getters: Sequence[Any]) -> Packed | None:
+    """Find shards that lie in one file, which the backend reads by itself.
+
+    Parameters
+    ----------
+    ready
+        The chain of the chunks.
+    getters
+        Where they are.
+
+    Returns
+    -------
+    Packed or None
+        None for all others. Chunks without shards are read whole, and zip stores look at their checksums then.
+    """
+    chain = ready.prepared
+    if ready.is_async or ready.file_io is None or chain is None or chain.shard is None or not chain.is_partial:
+        return None
+    return packed_in(getters)
 
 
 def limits_for(spec: ArraySpec) -> Limits:

@@ -20,6 +20,7 @@ from zarr.storage import StorePath
 from chunkwright.explain import ExplainedRun
 from chunkwright_store.zarr import classify
 from chunkwright_zarr.arrays import AnyArray, async_array_of
+from chunkwright_zarr.driving import packed_shards
 from chunkwright_zarr.pipeline import CodecPipeline
 from chunkwright_zarr.ready import Ready
 
@@ -110,7 +111,8 @@ class ArrayExplanation:
             path = ExplainedPath("default", f"the array was opened with {name}")
             return cls((), path, path, tuple(versions.items()))
         ready = pipeline.ready_for(_spec(inner))
-        read, write = (_path(ready, inner.store_path, reading=reading) for reading in (True, False))
+        first = inner.store_path / inner.metadata.encode_chunk_key((0,) * inner.ndim)
+        read, write = (_path(ready, first, reading=reading) for reading in (True, False))
         if ready.prepared is None:
             return cls((), read, write, tuple(versions.items()))
         explained = ready.prepared.explain()
@@ -187,13 +189,15 @@ def _spec(array: AsyncArray[Any]) -> ArraySpec:
     return ArraySpec(shape, metadata.dtype, metadata.fill_value, config, default_buffer_prototype())
 
 
-def _path(ready: Ready, store_path: StorePath, *, reading: bool) -> ExplainedPath:
+def _path(ready: Ready, chunk: StorePath, *, reading: bool) -> ExplainedPath:
     if ready.prepared is None:
         return ExplainedPath("default", ready.reason)
     if ready.is_async:
         return ExplainedPath("async", "a codec can only be awaited on an event loop")
-    kind = classify([store_path], reading=reading)
-    return NATIVE if kind == "local" and ready.file_io is not None else ExplainedPath(*PATHS[kind])
+    kind = classify([chunk], reading=reading)
+    is_packed = reading and kind == "async" and packed_shards(ready, [chunk]) is not None
+    is_native = is_packed or (kind == "local" and ready.file_io is not None)
+    return NATIVE if is_native else ExplainedPath(*PATHS[kind])
 
 
 def _version(name: str) -> str | None:

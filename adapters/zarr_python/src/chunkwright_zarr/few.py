@@ -18,9 +18,10 @@ from chunkwright.errors import CodecError
 from chunkwright_store import Boxes, Limits
 from chunkwright_store.held import content
 from chunkwright_store.jobs import name_chunk
+from chunkwright_store.packed import Packed
 from chunkwright_store.roots import local_root
 from chunkwright_store.zarr import Kind
-from chunkwright_zarr.driving import Keys
+from chunkwright_zarr.driving import Keys, packed_shards
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row
 
@@ -48,7 +49,9 @@ class FewBoxes:
     kind
         How the batch is driven.
     root
-        The folder of a local store; None for chunks that are in memory.
+        The folder of a local store; None for other chunks.
+    packed
+        Where chunks are in one file; None for other chunks.
     limits
         Of the call.
     """
@@ -58,6 +61,7 @@ class FewBoxes:
     boxes: Boxes
     kind: Kind
     root: str | None
+    packed: Packed | None
     limits: Limits
 
     @property
@@ -80,12 +84,22 @@ class FewBoxes:
         """
         started = time.perf_counter()
         try:
-            present = self._files(self.root) if self.root is not None else self._memory()
+            present = self._read()
         except CodecError as error:
             name_chunk(error, Keys([row[0] for row in self.rows]))
             raise
         self.ready.pace.record(self.boxes.nbytes, time.perf_counter() - started)
         return present
+
+    def _read(self) -> Sequence[bool]:
+        if self.root is not None:
+            return self._files(self.root)
+        return self._memory() if self.packed is None else self._packed(self.packed)
+
+    def _packed(self, packed: Packed) -> Sequence[bool]:
+        rows, limits = (packed.offset, packed.length), self.limits
+        self.boxes.read_packed(packed.descriptor(), packed.path, rows, limits.max_workers, limits.shard_index_cache)
+        return [offset >= 0 for offset in packed.offset]
 
     def _files(self, root: str) -> Sequence[bool]:
         limits = self.limits
@@ -134,12 +148,13 @@ def few_boxes(
         None when it is anything else.
     """
     ready, rows = readies[0], groups[0].rows
-    if ready.box_reader is None or kind == "async" or len(groups) > 1 or len(rows) > MAX_FEW:
+    if ready.box_reader is None or len(groups) > 1 or len(rows) > MAX_FEW:
         return None
     root = local_root(row[0] for row in rows) if kind == "local" else None
-    if kind == "local" and root is None:
+    packed = packed_shards(ready, [row[0] for row in rows]) if kind == "async" else None
+    if (kind == "local" and root is None) or (kind == "async" and packed is None):
         return None
     boxes = ready.box_reader.boxes([row[2] for row in rows], [row[3] for row in rows], out, drop_axes)
     if boxes is None or boxes.nbytes > MAX_FEW_NBYTES:
         return None
-    return FewBoxes(ready, rows, boxes, kind, root, limits)
+    return FewBoxes(ready, rows, boxes, kind, root, packed, limits)

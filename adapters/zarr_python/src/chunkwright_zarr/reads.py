@@ -27,6 +27,7 @@ from chunkwright_store import Limits, ReadJob, Stop, read_async, read_hop, read_
 from chunkwright_store.index_cache import INDEXES
 from chunkwright_store.jobs import name_chunk
 from chunkwright_store.native import open_files, whole_files
+from chunkwright_store.packed import Packed
 from chunkwright_store.roots import local_root
 from chunkwright_store.zarr import Kind, sources_of
 from chunkwright_zarr.counters import count
@@ -35,6 +36,7 @@ from chunkwright_zarr.driving import (
     Keys,
     kind_of_store,
     limits_for,
+    packed_shards,
     prepared_chain,
     read_files,
     whole_fraction,
@@ -97,7 +99,7 @@ async def drive_read(
         count("read", "sync")
         return results(await run_off_loop(few.run))
     read = _Read(groups, readies, out.shape, drop_axes, kind, limits)
-    if kind == "async":
+    if kind == "async" and read.packed is None:
         if sum(len(group.rows) for group in groups) > MAX_PLANNED_ON_LOOP:
             await run_off_loop(read.plan)
         else:
@@ -109,7 +111,7 @@ async def drive_read(
     elif on_private_loop() and read.is_brief:
         count("read", "inline")
         return read.at_once(out)
-    elif read.is_few or read.is_native or read.is_held or read.is_plain:
+    elif read.is_few or read.is_native or read.is_held or read.is_plain or read.packed is not None:
         count("read", "sync")
         stop = Stop()
         return await run_off_loop(partial(read.at_once, out, stop), on_cancel=stop.set)
@@ -174,6 +176,13 @@ class _Read:
         getters = (row[0] for group in self._groups for row in group.rows)
         return local_root(getters) if self._kind == "local" else None
 
+    @cached_property
+    def packed(self) -> Packed | None:
+        """Where shards are in one file that the backend reads by itself; None for all others."""
+        if self._kind != "async" or len(self._groups) > 1:
+            return None
+        return packed_shards(self._readies[0], [row[0] for row in self._groups[0].rows])
+
     @property
     def is_native(self) -> bool:
         """Whether the backend reads the files by itself."""
@@ -205,6 +214,8 @@ class _Read:
         return statuses
 
     def _at_once(self, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
+        if self.packed is not None:
+            return self._packed(self.packed, out, stop)
         if self.is_native and self.root is not None:
             return self._natively(self.root, out, stop)
         chain, rows = self._chains[0], self._groups[0].rows
@@ -254,6 +265,18 @@ class _Read:
             keys = [row[0].path for row in group.rows]
             present.append(read_files(ready, root, keys, entries, out, self._limits, stop))
         return self._results(present)
+
+    def _packed(self, packed: Packed, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
+        """Let the backend read shards in one file by itself."""
+        [ready], [entries], limits = self._readies, self.select(), self._limits
+        assert ready.file_io is not None
+        read = partial(ready.file_io.read_packed_into, max_workers=limits.max_workers, stop=stop)
+        try:
+            present = read(self._chains[0], packed, entries, out, shard_index_cache=limits.shard_index_cache)
+        except CodecError as error:
+            name_chunk(error, Keys([row[0] for row in self._groups[0].rows]))
+            raise
+        return self._results([present])
 
     def _needs_no_plan(self, chain: PreparedChain, rows: Sequence[Row]) -> bool:
         """Whether there is so little to read that a plan would only cost time."""

@@ -1,0 +1,154 @@
+"""Shards that are members of a zip archive, read where they lie in the file.
+
+A zip store looks a member up, opens it and seeks in it for every range, one at a time. What is stored without
+compression lies in the file in one piece, so a backend that reads files can read it from there, many ranges at a time.
+
+Only archives that are open for reading qualify: nobody changes them. Members are checked as :mod:`zipfile` checks them
+when it opens one; whatever is not as it should be is left to the store, which says what is wrong. The checksum of a
+member is of all its bytes, so reads of parts cannot look at it, neither here nor in the store; shards have checksums of
+their own.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import weakref
+import zipfile
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+__all__ = ("Packed", "packed_in")
+
+_HEADER = struct.Struct("<4s22xHH")
+_SIGNATURE = b"PK\x03\x04"
+_ENCRYPTED, _UTF8 = 0x1, 0x800
+
+type _Place = tuple[int, int]
+
+_MISSING: _Place = (-1, 0)
+
+# Places of the members of archives that are open.
+_PLACES: weakref.WeakKeyDictionary[zipfile.ZipFile, dict[str, _Place]] = weakref.WeakKeyDictionary()
+
+
+@attrs.frozen(eq=False)
+class Packed:
+    """Where chunks are in one file.
+
+    Parameters
+    ----------
+    store
+        The zip store.
+    archive
+        What it has open.
+    offset
+        First byte of each chunk in the file; negative when it is missing.
+    length
+        Bytes of each chunk.
+    """
+
+    store: Any
+    archive: zipfile.ZipFile
+    offset: Sequence[int]
+    length: Sequence[int]
+
+    @property
+    def path(self) -> str:
+        """The name of the file, for errors."""
+        return os.fspath(self.archive.filename or "")
+
+    def descriptor(self) -> int:
+        """Make a descriptor of the file, which whoever asked for it closes.
+
+        Returns
+        -------
+        int
+            The descriptor.
+
+        Raises
+        ------
+        ValueError
+            When the archive was closed meanwhile.
+        """
+        with self.store._lock:
+            if self.archive.fp is None:
+                raise ValueError(f"the zip archive {self.path!r} was closed")
+            return os.dup(self.archive.fp.fileno())
+
+
+def packed_in(getters: Sequence[Any]) -> Packed | None:
+    """Find chunks in the file of a zip store.
+
+    Parameters
+    ----------
+    getters
+        zarr's byte getters of one call.
+
+    Returns
+    -------
+    Packed or None
+        None when they are not all of one store of that kind, or are not stored as they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from zarr.core.buffer import cpu
+    >>> from zarr.storage import StorePath, ZipStore
+    >>> path = tempfile.mkdtemp() + "/a.zip"
+    >>> with zipfile.ZipFile(path, "w") as archive:
+    ...     archive.writestr("c/0", b"abc")
+    >>> store = ZipStore(path)
+    >>> packed = packed_in([StorePath(store, "c/0"), StorePath(store, "c/1")])
+    >>> packed.offset, packed.length
+    ([33, -1], [3, 0])
+    """
+    store: Any = getattr(getters[0], "store", None)
+    if not _is_plain(store) or any(getattr(getter, "store", None) is not store for getter in getters):
+        return None
+    with store._lock:
+        archive = store._zipfile()
+        if archive.mode != "r" or archive.fp is None or type(archive) is not zipfile.ZipFile:
+            return None
+        known = _PLACES.setdefault(archive, {})
+        places = [known.get(getter.path) or _find(archive, getter.path, known) for getter in getters]
+    found = [place for place in places if place is not None]
+    if len(found) != len(places):
+        return None
+    return Packed(store, archive, [offset for offset, _ in found], [length for _, length in found])
+
+
+def _is_plain(store: Any) -> bool:
+    zarr = sys.modules.get("zarr.storage")
+    if zarr is None or type(store) is not zarr.ZipStore or store.path is None:
+        return False
+    return not vars(store).keys() & {"get", "_get", "get_ranges", "_zipfile"}
+
+
+def _find(archive: zipfile.ZipFile, key: str, known: dict[str, _Place]) -> _Place | None:
+    """Find a member and remember its place; None when only the store can read it, or say what is wrong with it."""
+    member = archive.NameToInfo.get(key)
+    place = _MISSING if member is None else _place(archive, member)
+    if place is not None:
+        known[key] = place
+    return place
+
+
+def _place(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Place | None:
+    is_stored = member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size
+    if not is_stored or member.flag_bits & _ENCRYPTED:
+        return None
+    assert archive.fp is not None
+    name = member.orig_filename.encode("utf-8" if member.flag_bits & _UTF8 else "cp437")
+    header = os.pread(archive.fp.fileno(), _HEADER.size + len(name), member.header_offset)
+    if len(header) != _HEADER.size + len(name):
+        return None
+    signature, name_length, extra_length = _HEADER.unpack_from(header)
+    if signature != _SIGNATURE or name_length != len(name) or header[_HEADER.size :] != name:
+        return None
+    start = member.header_offset + _HEADER.size + name_length + extra_length
+    end = getattr(member, "_end_offset", None)  # Python 3.13
+    return None if end is not None and start + member.file_size > end else (start, member.file_size)
