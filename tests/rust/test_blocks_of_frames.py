@@ -172,30 +172,22 @@ def test_a_file_that_lacks_a_block_which_is_not_wanted_is_refused(tmp_path: Path
         FILES.read_into(chain, tmp_path, ["c"], entries, np.zeros(shape, "i4"))
 
 
-@pytest.mark.parametrize("change", [-8, -4, -1, 1, 4, 1 << 16])
-def test_what_is_in_memory_between_the_blocks_that_were_read_never_comes_out(tmp_path: Path, change: int) -> None:
+def test_what_is_in_memory_between_the_blocks_that_were_read_never_comes_out(tmp_path: Path) -> None:
     chain = chain_of(blosc("lz4", "shuffle", 4))
+    other = chain.encode(np.random.default_rng(9).integers(0, 2000, SHAPE).astype("i4"))
+    assert other is not None
+    (tmp_path / "other").write_bytes(other)
     data = bytearray(encoded(chain))
     blocks = -(-VALUES.nbytes // int.from_bytes(data[8:12], "little"))
-    starts = sorted(int.from_bytes(data[16 + 4 * block : 20 + 4 * block], "little") for block in range(blocks))
-    for start in starts:
-        stream = int.from_bytes(data[start : start + 4], "little")
-        changed = bytearray(data)
-        changed[start : start + 4] = max(stream + change, 0).to_bytes(4, "little")
-        (tmp_path / "good").write_bytes(data)
-        (tmp_path / "c").write_bytes(changed)
-        for plane in (0, 25, 49):
-            entries, shape = entries_of(plane, SHAPE)
-            out = np.zeros(shape, "i4")
-            # Leaves the right bytes in memory, wherever they are missed next.
-            FILES.read_into(chain, tmp_path, ["good"], *whole())
-            try:
-                FILES.read_into(chain, tmp_path, ["c"], entries, out, max_workers=1)
-            except CodecError:
-                continue
-            np.testing.assert_array_equal(out, VALUES[plane])
-
-
-def whole() -> tuple[Any, np.ndarray]:
-    entries, shape = entries_of(slice(None), SHAPE)
-    return entries, np.zeros(shape, "i4")
+    begin = min(int.from_bytes(data[16 + 4 * block : 20 + 4 * block], "little") for block in range(blocks))
+    # The last block seems to begin within the first one, which then seems to be short.
+    for distance in (4, 100, 8000):
+        data[12 + 4 * blocks : 16 + 4 * blocks] = (begin + distance).to_bytes(4, "little")
+        (tmp_path / "c").write_bytes(data)
+        # Leaves bytes in memory that would do as well.
+        everything, shape = entries_of(slice(None), SHAPE)
+        FILES.read_into(chain, tmp_path, ["other"], everything, np.zeros(shape, "i4"), max_workers=1)
+        entries, shape = entries_of(0, SHAPE)
+        out = np.zeros(shape, "i4")
+        FILES.read_into(chain, tmp_path, ["c"], entries, out, max_workers=1)
+        np.testing.assert_array_equal(out, VALUES[0])

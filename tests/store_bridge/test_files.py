@@ -95,7 +95,7 @@ def test_no_descriptor_stays_open(path: Path, open_files: set[int]) -> None:
 
 def test_a_read_that_the_system_cuts_short_is_continued(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really_read = os.pread
-    monkeypatch.setattr("chunkwright_store.files._read_at", lambda file, n, start: really_read(file, min(n, 2), start))
+    monkeypatch.setattr("chunkwright_store.files._pread", lambda file, n, start: really_read(file, min(n, 2), start))
     assert FileSource(path).get_ranges([None, (1, 6)]) == [b"abcdef", b"bcdef"]
 
 
@@ -192,7 +192,7 @@ def test_a_whole_file_that_cannot_be_read_is_an_error_and_closed(
     def broken(file: int, length: int, start: int) -> bytes:
         raise OSError("bad sector")
 
-    monkeypatch.setattr("chunkwright_store.files._read_at", broken)
+    monkeypatch.setattr("chunkwright_store.files._pread", broken)
     with pytest.raises(OSError, match="bad sector"):
         list(WholeFiles([path]).rows().views())
     assert not open_files

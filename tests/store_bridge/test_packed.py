@@ -67,11 +67,14 @@ def paths() -> Callable[[], set[str]]:
     return lambda: {way for way, count in chunkwright_zarr.counters().items() if count > before.get(way, 0)}
 
 
+@pytest.mark.parametrize("backend", ["rust", "numcodecs"])
 @pytest.mark.parametrize("layout", SHARDS.values(), ids=list(SHARDS))
-def test_what_is_selected_is_what_numpy_selects(layout: dict[str, Any], tmp_path: Path, paths: Any) -> None:
+def test_what_is_selected_is_what_numpy_selects(
+    layout: dict[str, Any], backend: str, tmp_path: Path, paths: Any
+) -> None:
     values = VALUES.copy()
     values[16:32, 10:20] = -1
-    array = opened(ZipStore(zipped(tmp_path, values, **layout)))
+    array = opened(ZipStore(zipped(tmp_path, values, **layout)), backend)
     assert_same(np.asarray(array[...]), values)
     assert_same(np.asarray(array[17]), values[17])
     assert_same(np.asarray(array[:, 29]), values[:, 29])
@@ -120,12 +123,6 @@ def test_everything_else_is_read_by_the_store(make: Callable[[Path], Any], tmp_p
     assert chunkwright_zarr.explain(array).read.path == "async"
 
 
-def test_a_backend_that_reads_no_files_leaves_them_to_the_store(tmp_path: Path, paths: Any) -> None:
-    array = opened(ZipStore(zipped(tmp_path, **SHARDS["shards"])), "numcodecs")
-    assert_same(np.asarray(array[15:18, 9:12]), VALUES[15:18, 9:12])
-    assert paths() == {"read.async"}
-
-
 def place_of(path: Path, key: str) -> tuple[int, int, int]:
     """Where the header of a member is, its content, and how long that is."""
     with zipfile.ZipFile(path) as archive:
@@ -142,12 +139,13 @@ def damaged(path: Path, at: int, data: bytes) -> None:
         file.write(data)
 
 
+@pytest.mark.parametrize("backend", ["rust", "numcodecs"])
 @pytest.mark.parametrize("selection", [(slice(16, 20), slice(0, 5)), Ellipsis, ([17, 18], [0, 2])])
-def test_a_damaged_shard_is_an_error_that_names_its_key(tmp_path: Path, selection: Any) -> None:
+def test_a_damaged_shard_is_an_error_that_names_its_key(tmp_path: Path, selection: Any, backend: str) -> None:
     path = zipped(tmp_path, **SHARDS["shards"])
     _, start, length = place_of(path, "c/1/0")
     damaged(path, start + length - 4, b"\0\0\0\0")
-    array = opened(ZipStore(path))
+    array = opened(ZipStore(path), backend)
     with pytest.raises(CodecError) as caught:
         array.oindex[selection] if isinstance(selection, tuple) else array[selection]
     assert caught.value.key == "c/1/0"
@@ -165,10 +163,11 @@ def test_a_member_whose_header_does_not_fit_is_refused_by_the_store(tmp_path: Pa
         array[16:20]
 
 
-def test_a_file_that_was_cut_off_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["rust", "numcodecs"])
+def test_a_file_that_was_cut_off_is_an_error(tmp_path: Path, backend: str) -> None:
     path = zipped(tmp_path, **SHARDS["shards"])
     store = ZipStore(path)
-    array = opened(store)
+    array = opened(store, backend)
     _, start, _ = place_of(path, "c/2/2")
     with path.open("r+b") as file:
         file.truncate(start + 5)
@@ -177,26 +176,29 @@ def test_a_file_that_was_cut_off_is_an_error(tmp_path: Path) -> None:
     assert caught.value.key == "c/2/2"
 
 
-def test_the_file_that_is_open_is_read_whatever_has_its_name_now(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["rust", "numcodecs"])
+def test_the_file_that_is_open_is_read_whatever_has_its_name_now(tmp_path: Path, backend: str) -> None:
     path = zipped(tmp_path, **SHARDS["shards"])
-    array = opened(ZipStore(path))
+    array = opened(ZipStore(path), backend)
     assert_same(np.asarray(array[:4, :5]), VALUES[:4, :5])
     (tmp_path / "other").write_bytes(b"nothing")
     (tmp_path / "other").replace(path)
     assert_same(np.asarray(array[...]), VALUES)
 
 
-def test_a_store_that_was_closed_opens_its_archive_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["rust", "numcodecs"])
+def test_a_store_that_was_closed_opens_its_archive_again(tmp_path: Path, backend: str) -> None:
     store = ZipStore(zipped(tmp_path, **SHARDS["shards"]))
-    array = opened(store)
+    array = opened(store, backend)
     assert array[3, 3] == VALUES[3, 3]
     store.close()
     # zarr opens it for appending then.
     assert array[3, 3] == VALUES[3, 3]
 
 
-def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
-    array = opened(ZipStore(zipped(tmp_path, **SHARDS["shards"])))
+@pytest.mark.parametrize("backend", ["rust", "numcodecs"])
+def test_no_descriptor_is_left_open(tmp_path: Path, backend: str) -> None:
+    array = opened(ZipStore(zipped(tmp_path, **SHARDS["shards"])), backend)
     array[...]
     before = len(os.listdir("/dev/fd"))
     for _ in range(50):

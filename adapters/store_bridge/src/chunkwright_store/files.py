@@ -29,7 +29,7 @@ from chunkwright_store._memory import MEMORY, SMALLEST
 from chunkwright_store.index_cache import INDEXES, file_version
 from chunkwright_store.sources import ByteRange, ByteSuffix
 
-__all__ = ("FileSink", "FileSource", "OpenFiles", "WholeFiles")
+__all__ = ("FileSink", "FileSource", "OpenFiles", "WholeFiles", "read_at", "span")
 
 MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 BINARY: Final = getattr(os, "O_BINARY", 0)
@@ -134,13 +134,8 @@ class FileSource:
         return True
 
     def _read(self, wanted: ByteRange) -> Buffer:
-        if wanted is None:
-            start, stop = 0, self._size
-        elif isinstance(wanted, ByteSuffix):
-            start, stop = max(0, self._size - wanted.length), self._size
-        else:
-            start, stop = wanted[0], min(wanted[1], self._size)
-        return _read(self._file, stop - start, start)
+        start, stop = span(wanted, self._size)
+        return read_at(self._file, stop - start, start)
 
 
 def _opened(path: str | os.PathLike[str]) -> tuple[int, os.stat_result] | None:
@@ -156,8 +151,50 @@ def _opened(path: str | os.PathLike[str]) -> tuple[int, os.stat_result] | None:
     return file, status
 
 
-def _read(file: int, length: int, start: int) -> Buffer:
-    """Read as many bytes as there are."""
+def span(wanted: ByteRange, size: int) -> tuple[int, int]:
+    """Say where a range of an object of so many bytes starts and stops, as far as the object goes.
+
+    Parameters
+    ----------
+    wanted
+        The range.
+    size
+        Bytes of the object.
+
+    Returns
+    -------
+    tuple of int
+        First byte, and the one behind the last.
+
+    Examples
+    --------
+    >>> span(ByteSuffix(2), 5), span((3, 9), 5)
+    ((3, 5), (3, 5))
+    """
+    if wanted is None:
+        return 0, size
+    if isinstance(wanted, ByteSuffix):
+        return max(0, size - wanted.length), size
+    return wanted[0], min(wanted[1], size)
+
+
+def read_at(file: int, length: int, start: int) -> Buffer:
+    """Read as many bytes of a file as there are.
+
+    Parameters
+    ----------
+    file
+        A descriptor.
+    length
+        Bytes that are wanted.
+    start
+        The first of them.
+
+    Returns
+    -------
+    Buffer
+        No more than is wanted.
+    """
     if length <= 0:
         return b""
     read = _read_memory if length >= SMALLEST and hasattr(os, "preadv") else _read_bytes
@@ -166,10 +203,10 @@ def _read(file: int, length: int, start: int) -> Buffer:
 
 def _read_bytes(file: int, length: int, start: int) -> bytes:
     """Read into new memory, in as many calls of the system as it takes."""
-    parts = [_read_at(file, length, start)]
+    parts = [_pread(file, length, start)]
     done = len(parts[0])
     while parts[-1] and done < length:
-        parts.append(_read_at(file, length - done, start + done))
+        parts.append(_pread(file, length - done, start + done))
         done += len(parts[-1])
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -184,10 +221,10 @@ def _read_memory(file: int, length: int, start: int) -> memoryview:
 
 
 if hasattr(os, "pread"):
-    _read_at = os.pread
+    _pread = os.pread
 else:
 
-    def _read_at(file: int, length: int, start: int) -> bytes:
+    def _pread(file: int, length: int, start: int) -> bytes:
         os.lseek(file, start, os.SEEK_SET)
         return os.read(file, length)
 
@@ -342,7 +379,7 @@ class WholeFiles:
             return None
         file, status = opened
         try:
-            return _read(file, status.st_size, 0)
+            return read_at(file, status.st_size, 0)
         finally:
             os.close(file)
 

@@ -1,7 +1,7 @@
 """Shards that are members of a zip archive, read where they lie in the file.
 
 A zip store looks a member up, opens it and seeks in it for every range, one at a time. What is stored without
-compression lies in the file in one piece, so a backend that reads files can read it from there, many ranges at a time.
+compression lies in the file in one piece, and is read from there.
 
 Only archives that are open for reading qualify: nobody changes them. Members are checked as :mod:`zipfile` checks them
 when it opens one; whatever is not as it should be is left to the store, which says what is wrong. The checksum of a
@@ -16,12 +16,15 @@ import struct
 import sys
 import weakref
 import zipfile
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Buffer, Sequence
+from typing import Any, ClassVar
 
 import attrs
 
-__all__ = ("Packed", "packed_in")
+from chunkwright_store.files import FileSource, read_at, span
+from chunkwright_store.sources import ByteRange
+
+__all__ = ("Packed", "PackedSource", "packed_in")
 
 _HEADER = struct.Struct("<4s22xHH")
 _SIGNATURE = b"PK\x03\x04"
@@ -78,6 +81,85 @@ class Packed:
             if self.archive.fp is None:
                 raise ValueError(f"the zip archive {self.path!r} was closed")
             return os.dup(self.archive.fp.fileno())
+
+    def sources(self) -> list[PackedSource]:
+        """Make the sources of the chunks.
+
+        Returns
+        -------
+        list of PackedSource
+            One per chunk, with one descriptor of the file together.
+        """
+        file = _File(self.descriptor())
+        return [PackedSource(file, *place) for place in zip(self.offset, self.length, strict=True)]
+
+
+class _File:
+    """A descriptor, closed when it is forgotten."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+
+@attrs.frozen(eq=False)
+class PackedSource:
+    """One chunk that lies in a file with others.
+
+    Parameters
+    ----------
+    file
+        The file.
+    offset
+        First byte of the chunk; negative when it is missing.
+    length
+        Bytes of the chunk.
+    """
+
+    is_scratch: ClassVar[bool] = True
+    """Nobody else needs the bytes that were read."""
+
+    max_gap: ClassVar[int] = FileSource.max_gap
+
+    file: _File
+    offset: int
+    length: int
+
+    def get_ranges(self, ranges: Sequence[ByteRange], /) -> list[Buffer | None]:
+        """Read ranges of the chunk.
+
+        Parameters
+        ----------
+        ranges
+            What to read.
+
+        Returns
+        -------
+        list of Buffer or None
+            One per range; all of them None when there is no such chunk.
+        """
+        return [self._read(wanted) for wanted in ranges]
+
+    def size(self) -> int | None:
+        """Say how many bytes the chunk has.
+
+        Returns
+        -------
+        int or None
+            None when it is missing.
+        """
+        return None if self.offset < 0 else self.length
+
+    def close(self) -> None:
+        """Do nothing: the file is closed when the last chunk in it is forgotten."""
+
+    def _read(self, wanted: ByteRange) -> Buffer | None:
+        if self.offset < 0:
+            return None
+        start, stop = span(wanted, self.length)
+        return read_at(self.file.descriptor, stop - start, self.offset + start)
 
 
 def packed_in(getters: Sequence[Any]) -> Packed | None:

@@ -183,7 +183,7 @@ def read_files(
 
 
 def packed_shards(ready: Ready, getters: Sequence[Any]) -> Packed | None:
-    """Find shards that lie in one file, which the backend reads by itself.
+    """Find shards that lie in one file.
 
     Parameters
     ----------
@@ -198,9 +198,8 @@ def packed_shards(ready: Ready, getters: Sequence[Any]) -> Packed | None:
         None for all others. Chunks without shards are read whole, and zip stores look at their checksums then.
     """
     chain = ready.prepared
-    if ready.is_async or ready.file_io is None or chain is None or chain.shard is None or not chain.is_partial:
-        return None
-    return packed_in(getters)
+    is_partial = chain is not None and chain.shard is not None and chain.is_partial
+    return packed_in(getters) if is_partial and not ready.is_async else None
 
 
 def limits_for(spec: ArraySpec) -> Limits:

@@ -56,6 +56,7 @@ class ExplainedPath:
 
 
 NATIVE = ExplainedPath("sync", "native files of a local store of zarr's own: one thread per batch, small work at once")
+PACKED = ExplainedPath("sync", "shards in a zip archive are read where they lie in the file")
 
 
 @attrs.frozen
@@ -195,9 +196,9 @@ def _path(ready: Ready, chunk: StorePath, *, reading: bool) -> ExplainedPath:
     if ready.is_async:
         return ExplainedPath("async", "a codec can only be awaited on an event loop")
     kind = classify([chunk], reading=reading)
-    is_packed = reading and kind == "async" and packed_shards(ready, [chunk]) is not None
-    is_native = is_packed or (kind == "local" and ready.file_io is not None)
-    return NATIVE if is_native else ExplainedPath(*PATHS[kind])
+    if reading and kind == "async" and packed_shards(ready, [chunk]) is not None:
+        return NATIVE if ready.file_io is not None else PACKED
+    return NATIVE if kind == "local" and ready.file_io is not None else ExplainedPath(*PATHS[kind])
 
 
 def _version(name: str) -> str | None:

@@ -178,7 +178,7 @@ class _Read:
 
     @cached_property
     def packed(self) -> Packed | None:
-        """Where shards are in one file that the backend reads by itself; None for all others."""
+        """Where shards are in one file; None for all others."""
         if self._kind != "async" or len(self._groups) > 1:
             return None
         return packed_shards(self._readies[0], [row[0] for row in self._groups[0].rows])
@@ -186,7 +186,8 @@ class _Read:
     @property
     def is_native(self) -> bool:
         """Whether the backend reads the files by itself."""
-        return self._kind == "local" and all(ready.file_io is not None for ready in self._readies)
+        is_file = self._kind == "local" or self.packed is not None
+        return is_file and all(ready.file_io is not None for ready in self._readies)
 
     @property
     def is_held(self) -> bool:
@@ -214,7 +215,7 @@ class _Read:
         return statuses
 
     def _at_once(self, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
-        if self.packed is not None:
+        if self.packed is not None and self.is_native:
             return self._packed(self.packed, out, stop)
         if self.is_native and self.root is not None:
             return self._natively(self.root, out, stop)
@@ -280,7 +281,7 @@ class _Read:
 
     def _needs_no_plan(self, chain: PreparedChain, rows: Sequence[Row]) -> bool:
         """Whether there is so little to read that a plan would only cost time."""
-        if self._kind == "local" and self.root is None:
+        if self.packed is not None or (self._kind == "local" and self.root is None):
             return False
         if self._kind == "local" and chain.is_partial:
             return self.work is not None and self.work[1] <= UNPLANNED_NBYTES
@@ -308,7 +309,8 @@ class _Read:
 
     def _job(self, group: Group, chain: PreparedChain, plan: ReadPlan, rows: Sequence[Row]) -> ReadJob:
         getters, prototype = [row[0] for row in rows], group.spec.prototype
-        sources = sources_of(getters, self._kind, prototype, self._limits)
+        packed = packed_shards(self._readies[0], getters) if self.packed is not None else None
+        sources = packed.sources() if packed else sources_of(getters, self._kind, prototype, self._limits)
         return ReadJob(plan=plan, sources=sources, keys=Keys(getters), whole_nbytes=whole_nbytes(chain))
 
     def statuses(self) -> tuple[GetResult, ...]:
