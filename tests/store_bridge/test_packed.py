@@ -151,6 +151,21 @@ def test_a_damaged_shard_is_an_error_that_names_its_key(tmp_path: Path, selectio
     assert caught.value.key == "c/1/0"
 
 
+@pytest.mark.parametrize("backend", ["rust", "numcodecs"])
+def test_the_checksum_of_a_member_is_not_looked_at(tmp_path: Path, backend: str) -> None:
+    path = zipped(tmp_path, **SHARDS["raw"])
+    _, start, _ = place_of(path, "c/0/0")
+    changed = VALUES.copy()
+    changed[0, 0] += 1
+    damaged(path, start, changed[0, :1].tobytes())
+    assert_same(np.asarray(opened(ZipStore(path), backend)[...]), changed)
+    OPEN.append(ZipStore(path))
+    with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
+        theirs = zarr.open_array(OPEN[-1])
+    with pytest.raises(zipfile.BadZipFile, match="CRC"):
+        theirs[...]
+
+
 @pytest.mark.parametrize("change", ["signature", "name", "length of the name"])
 def test_a_member_whose_header_does_not_fit_is_refused_by_the_store(tmp_path: Path, change: str) -> None:
     path = zipped(tmp_path, **SHARDS["shards"])
