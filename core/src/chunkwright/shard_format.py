@@ -26,6 +26,9 @@ __all__ = ("ABSENT", "Layout", "Placement", "assemble", "inner_chunk_order", "ke
 ABSENT = np.uint64(2**64 - 1)
 """Offset and length of a missing inner chunk."""
 
+FEW = 16
+"""Up to so many entries of an index, plain Python is faster than a dozen calls of NumPy."""
+
 
 @attrs.frozen(eq=False)
 class Layout:
@@ -102,6 +105,10 @@ def locate(
     >>> offset.tolist(), length.tolist()
     ([0, -1], [2, 0])
     """
+    if len(entries) <= FEW and not isinstance(shard_size, np.ndarray):
+        few = _few_located(entries, layout, shard_size)
+        if few is not None:
+            return few
     missing = (entries[:, 0] == ABSENT) & (entries[:, 1] == ABSENT)
     limit = np.uint64(2**63 - 1)
     wide = (entries > limit).any(axis=1) & ~missing
@@ -116,6 +123,26 @@ def locate(
         end = np.asarray(shard_size) - (0 if layout.at_start else layout.index_size)
         _refuse((offset + length > end) & ~missing, entries, "an index entry points outside the shard's data")
     return np.where(missing, MISSING, offset), length
+
+
+def _few_located(
+    entries: NDArray[np.uint64], layout: Layout, shard_size: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Do the same in plain Python; None when an entry is refused, which the others explain."""
+    size = layout.inner_size
+    least = size.nbytes if isinstance(size, FixedSize) else 0
+    most = size.nbytes if isinstance(size, FixedSize | BoundedSize) else 2**63 - 1
+    first = layout.index_size if layout.at_start else 0
+    end = 2**63 - 1 if shard_size is None else shard_size - (0 if layout.at_start else layout.index_size)
+    absent, located = int(ABSENT), entries.tolist()
+    for place in located:
+        offset, length = place
+        if offset == length == absent:
+            place[:] = MISSING, 0
+        elif not (least <= length <= most and offset + length <= end and (offset >= first or not length)):
+            return None
+    offset, length = np.array(located, np.int64).reshape(-1, 2).T
+    return np.ascontiguousarray(offset), np.ascontiguousarray(length)
 
 
 def _check_lengths(

@@ -34,6 +34,10 @@ MAX_AT_ONCE = 64
 """With more chunks than this, finding the first requests would hold the loop up."""
 
 
+ALL_AT_ONCE = 32 << 20
+"""Bytes that are handed to a backend at a time, about, when nothing more is waited for."""
+
+
 class Call:
     """What the plans of one call share. Used on the loop only."""
 
@@ -110,6 +114,7 @@ class Driver:
         self._stages = 0
         self._unstored = 0
         self._lane_busy = False
+        self._due = False
         self._next_work: Any = None
         self._more = True
         self._over = False
@@ -140,7 +145,7 @@ class Driver:
 
     def _busy(self) -> bool:
         """Whether anything is under way that will call ``_go_on`` when it ends."""
-        return bool(self._fetching or self._stages or self._unstored)
+        return bool(self._fetching or self._stages or self._unstored or self._due)
 
     def _begin_stage(self, room: int) -> None:
         arrived, self._arrived = self._arrived, []
@@ -148,14 +153,18 @@ class Driver:
         self._more = False
         self._lane_busy = True
         self._stages += 1
-        task = self._call.loop.create_task(self._stage(arrived, nbytes, room))
+        batch = self._limits.batch_bytes
+        if self._frees_room and not self._fetching:
+            # All is there, and nothing comes of it: there is nothing that smaller batches could overlap with.
+            batch = max(batch, ALL_AT_ONCE)
+        task = self._call.loop.create_task(self._stage(arrived, nbytes, room, batch))
         self._call.stages.add(task)
         task.add_done_callback(self._call.stages.discard)
 
-    async def _stage(self, arrived: list[_Arrival], nbytes: int, room: int) -> None:
+    async def _stage(self, arrived: list[_Arrival], nbytes: int, room: int, batch: int) -> None:
         call = self._call
         try:
-            work = partial(self._in_thread, arrived, room)
+            work = partial(self._in_thread, arrived, room, batch)
             result = work() if self._here else await run_off_loop(work, on_cancel=call.stop.set)
             if self._is_async and result is not None:
                 result = await await_calls(self._calls(result))
@@ -170,16 +179,16 @@ class Driver:
         self._stages -= 1
         self._go_on()
 
-    def _in_thread(self, arrived: list[_Arrival], room: int) -> Any:
+    def _in_thread(self, arrived: list[_Arrival], room: int, batch: int) -> Any:
         """One stage: in the lane, then out of it and at work."""
         call = self._call
         if arrived:
             self._plan.feed(*_merged(arrived))
             self._schedule.refresh()
         requests = self._requests(room)
-        work = None if call.stop else self._next_work or self._plan.take(self._limits.batch_bytes)
+        work = None if call.stop else self._next_work or self._plan.take(batch)
         # One ahead, so that the loop does not start a stage only to find out that there is nothing to do.
-        self._next_work = None if work is None else self._plan.take(self._limits.batch_bytes)
+        self._next_work = None if work is None else self._plan.take(batch)
         call.loop.call_soon_threadsafe(self._leave_lane, requests, self._next_work is not None)
         if work is None or self._is_async:
             return work
@@ -239,7 +248,7 @@ class Driver:
                     self._arrive(request, [numbers[at] for at, _ in group], [data for _, data in group], 0)
             self._fetching -= 1
             self._arrived_nbytes += request.nbytes
-            self._go_on()
+            self._go_on_soon()
         else:
             fetched = await (
                 self._first(request.source, *ranges) if request.is_first else request.source.get_ranges(ranges)
@@ -262,7 +271,20 @@ class Driver:
         if numbers:
             self._arrived.append(_Arrival(request.fetches, numbers, fetched))
         self._arrived_nbytes += nbytes
-        self._go_on()
+        self._go_on_soon()
+
+    def _go_on_soon(self) -> None:
+        """Start a stage when everything has been taken that the loop has at hand by now: one hop for all of it."""
+        if not self._due:
+            self._due = True
+            self._call.loop.call_soon(self._when_due)
+
+    def _when_due(self) -> None:
+        self._due = False
+        try:
+            self._go_on()
+        except BaseException as error:  # the loop would only log it, and the call never end
+            self._call.fail(error)
 
     def _run(self, work: Any) -> Any:
         raise NotImplementedError

@@ -30,8 +30,8 @@ __all__ = ("FewBoxes", "few_boxes")
 MAX_FEW = 8192
 """Most chunks; zarr takes five microseconds for each of them on its loop, and what is done here a third of one."""
 
-MAX_FEW_NBYTES = 256 << 20
-"""Most decoded bytes; what is larger is read in steps, between which a call can be cancelled."""
+MAX_FEW_NBYTES = 64 << 20
+"""Most decoded bytes; more is read in steps, between which a call can be cancelled and memory is given back."""
 
 
 @attrs.frozen(eq=False)

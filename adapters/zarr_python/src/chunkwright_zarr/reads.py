@@ -7,6 +7,7 @@ because they are not sharded, or their shards are in memory or of little size, n
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -43,15 +44,17 @@ from chunkwright_zarr.driving import (
     whole_nbytes,
 )
 from chunkwright_zarr.few import few_boxes
-from chunkwright_zarr.inline import is_brief, is_brief_when_awaited, on_private_loop, touched
+from chunkwright_zarr.inline import granule, is_brief, is_brief_when_awaited, on_private_loop, touched
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, read_entries
 
 __all__ = ("drive_read", "results")
 
 PLANNED_NBYTES = 64 << 20
-"""About how many decoded bytes are planned at a time where plans are carried out one after the other: the columns of a
-plan take some 200 bytes per inner chunk, which is much beside small ones."""
+"""About how many decoded bytes are planned at a time where plans are carried out one after the other."""
+
+PLANNED_CHUNKS = 16384
+"""About how many inner chunks are: the columns of a plan take 200 bytes for each, which is much beside small ones."""
 
 UNPLANNED_NBYTES = 8 << 20
 """Up to so many decoded bytes, a few chunks, or parts of shards in local files, are read and decoded without a plan."""
@@ -333,7 +336,8 @@ def _present(stored: Buffers) -> list[bool]:
 
 
 def _planned_chunks(chain: PreparedChain) -> int:
-    return max(PLANNED_NBYTES // whole_nbytes(chain), 1)
+    inner = math.prod(chain.spec.shape) // max(math.prod(granule(chain)), 1)
+    return max(min(PLANNED_NBYTES // whole_nbytes(chain), PLANNED_CHUNKS // max(inner, 1)), 1)
 
 
 def _windows(entries: Entries, chunks: int, most: int) -> Iterator[tuple[int, int, Entries]]:
