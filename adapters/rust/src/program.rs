@@ -310,22 +310,22 @@ impl Program {
     }
 
     /// Decode chunks of texts or bytes of variable length.
-    #[pyo3(signature = (buffers, count, codec, is_text, max_workers))]
+    #[pyo3(signature = (buffers, count, codec, form, max_workers))]
     fn decode_items<'py>(
         &self,
         py: Python<'py>,
         buffers: PyBuffers<'py>,
         count: usize,
         codec: &str,
-        is_text: bool,
+        form: (bool, bool),
         max_workers: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let rows = Rows::get(&buffers)?;
-        let format = text::Format { codec, is_text };
+        let (rows, (is_text, is_even)) = (Rows::get(&buffers)?, form);
+        let format = text::Format { codec, is_text, is_even };
         let made = py
             .detach(|| text::decode(&self.0, &rows.inputs(), count, format, max_workers))
             .map_err(|fault| fault.into_error(py))?;
-        text::lists(py, &made, is_text)
+        text::objects(py, made, is_text)
     }
 
     /// Encode chunks of texts or bytes of variable length.

@@ -3,20 +3,25 @@
 //! A chunk is the number of elements, then each with its length before it, all counts little-endian 32-bit. Bounds
 //! and UTF-8 are checked without the GIL; Python's objects are made, and read, in a step that holds it. Bytes after the
 //! last element are ignored, as numcodecs does.
+//!
+//! Where `NumPy` keeps texts itself, no Python objects are made of them: they are laid out at the same distance from each
+//! other, as `NumPy`'s type for bytes of one length has them, and it takes them from there.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::batch::{Inputs, Results, each};
+use crate::buffers::Encoded;
 use crate::chain::{Decoded, decode as decode_stages, encode as encode_stages};
 use crate::errors::{Fault, Outcome};
 use crate::program::Chunk;
-use crate::worker::Worker;
+use crate::worker::{Worker, zeroed};
 
 /// Bytes of a count.
 const COUNT: usize = 4;
@@ -28,12 +33,19 @@ pub struct Format<'a> {
     pub codec: &'a str,
     /// Whether elements are UTF-8.
     pub is_text: bool,
+    /// Whether they are to be laid out at the same distance from each other.
+    pub is_even: bool,
 }
 
-/// A decoded chunk: bytes, and where the elements are in them.
-pub struct Items<'a> {
-    bytes: Cow<'a, [u8]>,
-    ranges: Vec<Range<usize>>,
+/// Texts are not laid out evenly when that takes so many times their bytes, and as many for each.
+const MOST_ROOM: usize = 8;
+
+/// A decoded chunk.
+pub enum Items<'a> {
+    /// Bytes, and where the elements are in them.
+    Apart(Cow<'a, [u8]>, Vec<Range<usize>>),
+    /// Elements of so many bytes, zeros behind the shorter ones.
+    Even(usize, Vec<u8>),
 }
 
 /// Decode chunks of `count` elements each.
@@ -59,7 +71,9 @@ pub fn decode<'a>(
             Decoded::Target => Cow::Borrowed(&[][..]),
         };
         let ranges = split(&bytes, count, format.is_text).map_err(|fault| fault.by(format.codec))?;
-        results.lock().unwrap_or_else(PoisonError::into_inner)[number] = Some(Items { bytes, ranges });
+        let even = if format.is_even { evenly(&bytes, &ranges)? } else { None };
+        let items = even.unwrap_or(Items::Apart(bytes, ranges));
+        results.lock().unwrap_or_else(PoisonError::into_inner)[number] = Some(items);
         Ok(())
     })?;
     Ok(results.into_inner().unwrap_or_else(PoisonError::into_inner))
@@ -92,27 +106,50 @@ fn split(bytes: &[u8], count: usize, is_text: bool) -> Outcome<Vec<Range<usize>>
     Ok(ranges)
 }
 
+/// Lay elements out at the same distance from each other; None when zeros at their ends would be lost, or room be wasted.
+fn evenly(bytes: &[u8], ranges: &[Range<usize>]) -> Outcome<Option<Items<'static>>> {
+    let width = ranges.iter().map(Range::len).max().unwrap_or(0).max(1);
+    let room = width.checked_mul(ranges.len()).filter(|room| *room / MOST_ROOM <= bytes.len());
+    let Some(room) = room else {
+        return Ok(None);
+    };
+    let mut made = zeroed(room)?;
+    for (range, place) in ranges.iter().zip(made.chunks_exact_mut(width)) {
+        let element = &bytes[range.clone()];
+        if element.last() == Some(&0) {
+            return Ok(None);
+        }
+        place[..element.len()].copy_from_slice(element);
+    }
+    Ok(Some(Items::Even(width, made)))
+}
+
 fn number(bytes: &[u8], begin: usize) -> Option<usize> {
     let number = bytes.get(begin..)?.first_chunk()?;
     usize::try_from(u32::from_le_bytes(*number)).ok()
 }
 
-/// Make Python's objects.
+/// Make Python's objects: a list for each chunk, or the bytes of all elements and how many each has.
 ///
 /// # Errors
 /// When there is no memory for them.
-pub fn lists<'py>(py: Python<'py>, chunks: &[Option<Items<'_>>], is_text: bool) -> PyResult<Bound<'py, PyList>> {
-    let list = |items: &Items<'_>| {
-        let elements = items.ranges.iter().map(|range| &items.bytes[range.clone()]);
-        if is_text {
-            // They were checked; `from_utf8` is the safe way to say so.
-            PyList::new(py, elements.map(|element| PyString::new(py, std::str::from_utf8(element).unwrap_or(""))))
-        } else {
-            PyList::new(py, elements.map(|element| PyBytes::new(py, element)))
-        }
+pub fn objects<'py>(py: Python<'py>, chunks: Vec<Option<Items<'_>>>, is_text: bool) -> PyResult<Bound<'py, PyList>> {
+    let object = |items: Items<'_>| match items {
+        Items::Apart(bytes, ranges) => list(py, &bytes, &ranges, is_text).map(Bound::into_any),
+        Items::Even(width, bytes) => (width, Encoded::new(bytes)).into_bound_py_any(py),
     };
-    let lists: PyResult<Vec<_>> = chunks.iter().map(|items| items.as_ref().map(list).transpose()).collect();
-    PyList::new(py, lists?)
+    let made: PyResult<Vec<_>> = chunks.into_iter().map(|items| items.map(object).transpose()).collect();
+    PyList::new(py, made?)
+}
+
+fn list<'py>(py: Python<'py>, bytes: &[u8], ranges: &[Range<usize>], is_text: bool) -> PyResult<Bound<'py, PyList>> {
+    let elements = ranges.iter().map(|range| &bytes[range.clone()]);
+    if is_text {
+        // They were checked; `from_utf8` is the safe way to say so.
+        PyList::new(py, elements.map(|element| PyString::new(py, std::str::from_utf8(element).unwrap_or(""))))
+    } else {
+        PyList::new(py, elements.map(|element| PyBytes::new(py, element)))
+    }
 }
 
 /// Take the bytes of Python's objects. None and 0 stand for elements that were never set, as numcodecs has it.
@@ -167,8 +204,22 @@ pub fn encode(chunk: &Chunk, packed: &[Option<Vec<u8>>], max_workers: Option<usi
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::{Items, evenly, split};
     use crate::errors::Kind;
+
+    #[test]
+    fn texts_are_laid_out_evenly_unless_that_loses_zeros_or_wastes_room() {
+        let even = |bytes: &[u8], ranges: &[std::ops::Range<usize>]| match evenly(bytes, ranges) {
+            Ok(Some(Items::Even(width, made))) => Some((width, made)),
+            _ => None,
+        };
+        assert_eq!(even(b"abc", &[0..1, 1..3, 3..3]), Some((2, b"a\0bc\0\0".to_vec())));
+        assert_eq!(even(b"____", &[0..0, 0..0]), Some((1, vec![0; 2])));
+        assert_eq!(even(b"a\0b", &[0..3, 3..3]), Some((3, b"a\0b\0\0\0".to_vec())));
+        assert_eq!(even(b"ab\0", &[0..1, 1..3]), None);
+        let long = vec![b'x'; 100];
+        assert_eq!(even(&long, &vec![0..100; 9]), None);
+    }
 
     #[test]
     fn counts_and_lengths_are_checked() {

@@ -115,9 +115,12 @@ class Program:
         """Encode the bytes of each row."""
 
     def decode_items(
-        self, buffers: _Rows, count: int, codec: str, is_text: bool, max_workers: int | None
-    ) -> list[list[Any] | None]:
-        """Decode chunks of texts or bytes of variable length."""
+        self, buffers: _Rows, count: int, codec: str, form: tuple[bool, bool], max_workers: int | None
+    ) -> list[list[Any] | tuple[int, Buffer] | None]:
+        """Decode chunks of texts or bytes of variable length, as ``form`` says, to lists.
+
+        As it also says, texts are laid out evenly where they can be: how many bytes each has, and all of them.
+        """
 
     def encode_items(
         self, chunks: Sequence[list[Any] | None], is_text: bool, max_workers: int | None

@@ -164,13 +164,18 @@ class _ArrayRun:
         """Decode whole chunks; see :class:`~chunkwright.ports.Backend`."""
         raise NotImplementedError
 
+    def _assignable(self, items: Sequence[Any | None], max_workers: int | None) -> list[NDArray[Any] | None]:
+        """Decode whole chunks to arrays that can be assigned to one of the chain's dtype."""
+        return self.decode_arrays(items, max_workers)
+
     def _decode_by_numpy(self, buffers: Buffers, entries: Entries, out: NDArray[Any], max_workers: int | None) -> None:
         """Decode to arrays, some at a time, and let NumPy assign them."""
         fill = _scalar(self._spec.fill_value.value)
+        decode = self._assignable if out.dtype == self._spec.dtype.numpy else self.decode_arrays
         at_once = max(_BLOCK // max(self._spec.elements * self._spec.dtype.numpy.itemsize, 1), 1)
         for chunks, part in _blocks(entries, at_once):
             try:
-                arrays = self.decode_arrays(list(buffers.take(chunks).views()), max_workers)
+                arrays = decode(list(buffers.take(chunks).views()), max_workers)
             except CodecError as error:
                 if error.position is not None:
                     error.at(int(chunks[error.position]))
@@ -295,6 +300,7 @@ class ItemsRun(_ArrayRun):
         middle = next(step for step in steps if step.codec.kind == "array->bytes")
         self._name = middle.codec.name
         self._is_text = self._name == "vlen-utf8"
+        self._is_even = self._is_text and TEXT is not None and self._spec.dtype.numpy == TEXT
         self._shape = middle.spec.shape
         self._program = Program([], [], b"", None, _stages(steps))
 
@@ -304,9 +310,14 @@ class ItemsRun(_ArrayRun):
 
     def decode_arrays(self, items: Sequence[Any | None], max_workers: int | None) -> list[NDArray[Any] | None]:
         """Decode whole chunks; see :class:`~chunkwright.ports.Backend`."""
+        arrays = self._assignable(items, max_workers)
+        return [None if array is None else array.astype(self._spec.dtype.numpy, copy=False) for array in arrays]
+
+    def _assignable(self, items: Sequence[Any | None], max_workers: int | None) -> list[NDArray[Any] | None]:
         rows, count = rows_of(Buffers.of(items)), self._spec.elements
-        lists = self._program.decode_items(rows, count, self._name, self._is_text, max_workers)
-        return [None if elements is None else self._array(elements) for elements in lists]
+        form = self._is_text, self._is_even
+        made = self._program.decode_items(rows, count, self._name, form, max_workers)
+        return [None if elements is None else self._array(elements) for elements in made]
 
     def encode_from(
         self,
@@ -325,10 +336,28 @@ class ItemsRun(_ArrayRun):
         lists = [None if item is None else item.transpose(self._order).ravel().tolist() for item in items]
         return self._program.encode_items(lists, self._is_text, max_workers)
 
-    def _array(self, elements: list[Any]) -> NDArray[Any]:
-        array = np.empty(len(elements), self._spec.dtype.numpy)
-        array[:] = elements
+    def _array(self, elements: list[Any] | tuple[int, Buffer]) -> NDArray[Any]:
+        if isinstance(elements, tuple):
+            width, data = elements
+            array: NDArray[Any] = np.frombuffer(data, f"S{width}")
+        else:
+            array = np.empty(len(elements), self._spec.dtype.numpy)
+            array[:] = elements
         return array.reshape(self._shape).transpose(self._inverse)
+
+
+def _text_dtype() -> np.dtype[Any] | None:
+    """NumPy's type for texts, if it takes bytes of one length for UTF-8."""
+    dtype = np.dtypes.StringDType()
+    try:
+        taken = np.array(["ä\0€".encode(), b"", b"b"]).astype(dtype)
+    except (TypeError, ValueError, UnicodeError):
+        return None
+    return dtype if taken.tolist() == ["ä\0€", "", "b"] else None
+
+
+TEXT = _text_dtype()
+"""The type of arrays that texts which are laid out evenly can be assigned to; None when there is none."""
 
 
 def _stored(step: Step) -> np.dtype[Any]:
