@@ -1,6 +1,6 @@
 """What the project set out to reach, and whether it was.
 
-Each verdict says what was aimed at, what was found, and in which cells it fell short.
+Each verdict says what was aimed at, what was found, and in which cells it fell short, with the cause.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from benches.report.causes import cause_of
 from benches.report.ratios import DEFAULT, FUSED, Summary, geometric_mean, has_small_chunks, summaries
 from benches.results import Results, Row
 
@@ -168,4 +169,6 @@ def _ours(results: Results, rows: dict[str, Row]) -> Row | None:
 def _line(one: Summary, ratio: float | None) -> str:
     limit = "" if one.limit is None else f", limit {one.limit * 1e3:.3g} ms"
     best = "" if one.best is None else f", {one.best_name} {one.best * 1e3:.3g} ms"
-    return f"{one.cell}: {ratio or 0:.2f} (ours {one.ours * 1e3:.3g} ms{best}{limit})"
+    line = f"{one.cell}: {ratio or 0:.2f} (ours {one.ours * 1e3:.3g} ms{best}{limit})"
+    cause = cause_of(one.cell)
+    return f"{line}: {cause}" if cause else line

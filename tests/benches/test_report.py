@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benches.report.causes import cause_of
 from benches.report.comparison import compared
 from benches.report.ratios import geometric_mean, summaries
 from benches.report.tables import tables, written_out
@@ -153,3 +154,22 @@ def test_a_table_has_a_column_for_everyone_and_a_line_for_every_cell() -> None:
     assert set(ROLES) <= set(table.heads)
     assert len(table.rows) == 3
     assert "geometric mean" in written_out(table).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("operation", "layout", "store", "cause"),
+    [
+        ("read boxes", "128/32 raw", "local", "changes of threads"),
+        ("write plane", "64 zstd", "local", "half written"),
+        ("read lists", "16 zstd", "memory", "selects in Python"),
+        ("read plane, first axis", "64 raw", "local", "reads nothing"),
+        ("write plane", "64 zstd", "memory", ""),
+    ],
+)
+def test_where_we_are_behind_the_cause_is_named(operation: str, layout: str, store: str, cause: str) -> None:
+    cell = grid(operation, layout, store)
+    assert cause in cause_of(cell)
+    times = TIMES | {"ours, rust": 9.0, "limit": 0.1}
+    behind = [line for verdict in verdicts(results((cell, times))) for line in verdict.short if str(cell) in line]
+    assert behind
+    assert all(cause in line for line in behind)
