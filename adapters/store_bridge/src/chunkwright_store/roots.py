@@ -139,6 +139,8 @@ def _of_fsspec(files: Any, path: str) -> str | None:
 
 
 def _is_exactly(thing: Any, module: str, name: str) -> bool:
+    if type(thing).__name__ != name:
+        return False  # as it nearly always is; this is asked for every call
     found = sys.modules.get(module)
     return found is not None and type(thing) is getattr(found, name, None)
 
