@@ -36,10 +36,13 @@ def content(at: Any, prototype: Any) -> NDArray[np.uint8] | None:
     >>> content(SimpleNamespace(store=store, path="c/0"), None) is None
     True
     """
-    store = at.store
+    store: Any = at.store
     # A store below a path puts it before each key, and one that is closed opens itself when it is asked.
-    if store._is_open and not getattr(store, "path", ""):
-        data = store._store_dict.get(at.path)
-    else:
+    if not store._is_open or getattr(store, "path", ""):
         data = store.get_sync(at.path, prototype=prototype)
+    else:
+        try:
+            data = store._store_dict[at.path]
+        except KeyError:
+            return None
     return None if data is None else data.as_numpy_array()
