@@ -38,11 +38,11 @@ def content(at: Any, prototype: Any) -> NDArray[np.uint8] | None:
     """
     store: Any = at.store
     # A store below a path puts it before each key, and one that is closed opens itself when it is asked.
-    if not store._is_open or getattr(store, "path", ""):
-        data = store.get_sync(at.path, prototype=prototype)
-    else:
+    if store._is_open and not getattr(store, "path", ""):
         try:
             data = store._store_dict[at.path]
         except KeyError:
             return None
+    else:
+        data = store.get_sync(at.path, prototype=prototype)
     return None if data is None else data.as_numpy_array()
