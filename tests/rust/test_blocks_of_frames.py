@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunkwright import Buffers, CodecError, PreparedChain
+from chunkwright import Buffers, CodecError, Entries, PreparedChain
 from chunkwright.selection import entries_of
 from chunkwright_rust import RustBackend
 from tests.rust.chains import BIG, LITTLE, prepare
@@ -101,6 +101,30 @@ def test_parts_are_what_numpy_selects(read: Read, compressor: dict[str, Any], se
 def test_byte_order_and_axes_are_put_right(read: Read, before: list[Any], selection: Any) -> None:
     chain = chain_of(blosc("lz4", "shuffle", 4), *before)
     np.testing.assert_array_equal(read(chain, encoded(chain), selection), expected(selection))
+
+
+@pytest.mark.parametrize("planes", [(0, 25), (0, 49), (49, 0), (1, 2, 48), (3,)])
+@pytest.mark.parametrize("size", [1, 20, 45])
+def test_several_selections_of_one_chunk_each_get_what_is_theirs(
+    planes: tuple[int, ...], size: int, tmp_path: Path
+) -> None:
+    chain = chain_of(blosc("lz4", "shuffle", 4))
+    data = encoded(chain)
+    (tmp_path / "c").write_bytes(data)
+    first = np.array(planes) * (50 - size) // 49
+    start = np.stack([first, first * 0, first * 0], axis=1)
+    count = np.broadcast_to([size, 40, 150], start.shape)
+    entries = Entries.boxes(
+        chunk=first * 0, start=start, count=count, out_start=np.arange(len(first))[:, None] * [size, 0, 0]
+    )
+    wanted = np.concatenate([VALUES[begin : begin + size] for begin in first])
+    for kind in ("memory", "file"):
+        out = np.full(wanted.shape, -1, "i4")
+        if kind == "memory":
+            chain.decode_many_into(Buffers.of([data]), entries, out)
+        else:
+            FILES.read_into(chain, tmp_path, ["c"], entries, out)
+        np.testing.assert_array_equal(out, wanted, kind)
 
 
 def test_bytes_that_do_not_compress_are_read_in_part_as_well(read: Read) -> None:

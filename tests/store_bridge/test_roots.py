@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,17 @@ def with_own_reader(path: Path) -> FsspecStore:
     return fsspec_store(files, path)
 
 
+def with_own_wrapper(path: Path) -> FsspecStore:
+    store = fsspec_store(LocalFileSystem(), path)
+    store.fs._cat_file = lambda *_args, **_options: b"mine"
+    return store
+
+
+def relative(path: Path) -> ObjectStore[Any]:
+    with contextlib.chdir(path):
+        return ObjectStore(obstore.store.LocalStore("."))
+
+
 def with_own_get(path: Path) -> ObjectStore[Any]:
     store = ObjectStore(obstore.store.LocalStore(path))
     store.get = lambda *args, **options: ObjectStore.get(store, *args, **options)  # type: ignore[method-assign]
@@ -64,6 +76,10 @@ OTHERS: dict[str, Make] = {
     "an object with its own get": with_own_get,
     "fsspec in memory": lambda path: fsspec_store(MemoryFileSystem(), "/a"),
     "fsspec below a folder": lambda path: fsspec_store(DirFileSystem(str(path), LocalFileSystem()), "/"),
+    "a wrapper with its own reader": with_own_wrapper,
+    "a relative folder of obstore's": relative,
+    "fsspec at the root": lambda path: fsspec_store(LocalFileSystem(), "/"),
+    "fsspec nowhere": lambda path: fsspec_store(LocalFileSystem(), ""),
     "a class of file system": lambda path: fsspec_store(OtherFiles(), path),
     "a file system with its own reader": with_own_reader,
     "other exceptions": lambda path: fsspec_store(LocalFileSystem(), path, allowed_exceptions=(FileNotFoundError,)),

@@ -75,10 +75,12 @@ impl Reading<'_> {
         } else {
             decode(&self.chunk.stages, input, worker, target)?
         };
-        self.scatter(&decoded, rows, Some(first), place, worker)
+        // Whoever looked for blocks went through all rows.
+        let found = (rows.len() == 1).then_some(first);
+        self.scatter(&decoded, rows, found, place, worker)
     }
 
-    /// Put elements of a decoded chunk where selections go; the place is that of one of them.
+    /// Put elements of a decoded chunk where selections go; the place may be that of one of them.
     fn scatter(
         &self,
         decoded: &Decoded<'_>,

@@ -4,9 +4,9 @@ A zip store looks a member up, opens it and seeks in it for every range, one at 
 compression lies in the file in one piece, and is read from there.
 
 Only archives that are open for reading qualify: nobody changes them. Members are checked as :mod:`zipfile` checks them
-when it opens one; whatever is not as it should be is left to the store, which says what is wrong. The checksum of a
-member is of all its bytes, so reads of parts cannot look at it, neither here nor in the store; shards have checksums of
-their own.
+when it opens one; whatever is not as it should be is left to the store, which says what is wrong. The store reads a
+member to its end, and looks at its checksum, each time when it is asked for the index of a shard; here that is done
+once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import struct
 import sys
 import weakref
 import zipfile
+import zlib
 from collections.abc import Buffer, Sequence
 from typing import Any, ClassVar
 
@@ -28,14 +29,26 @@ __all__ = ("Packed", "PackedSource", "packed_in")
 
 _HEADER = struct.Struct("<4s22xHH")
 _SIGNATURE = b"PK\x03\x04"
-_ENCRYPTED, _UTF8 = 0x1, 0x800
+_UTF8 = 0x800
+# Encrypted, patched, strongly encrypted.
+_UNREADABLE = 0x1 | 0x20 | 0x40
+
+_PIECE = 1 << 20
 
 type _Place = tuple[int, int]
 
 _MISSING: _Place = (-1, 0)
 
-# Places of the members of archives that are open.
-_PLACES: weakref.WeakKeyDictionary[zipfile.ZipFile, dict[str, _Place]] = weakref.WeakKeyDictionary()
+
+class _Members:
+    """What is known of the members of an archive that is open."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, _Place] = {}
+        self.sound: set[str] = set()
+
+
+_KNOWN: weakref.WeakKeyDictionary[zipfile.ZipFile, _Members] = weakref.WeakKeyDictionary()
 
 
 @attrs.frozen(eq=False)
@@ -48,6 +61,8 @@ class Packed:
         The zip store.
     archive
         What it has open.
+    keys
+        The members.
     offset
         First byte of each chunk in the file; negative when it is missing.
     length
@@ -56,6 +71,7 @@ class Packed:
 
     store: Any
     archive: zipfile.ZipFile
+    keys: Sequence[str]
     offset: Sequence[int]
     length: Sequence[int]
 
@@ -63,6 +79,11 @@ class Packed:
     def path(self) -> str:
         """The name of the file, for errors."""
         return os.fspath(self.archive.filename or "")
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the checksums of all members were looked at."""
+        return not self._unchecked()
 
     def descriptor(self) -> int:
         """Make a descriptor of the file, which whoever asked for it closes.
@@ -74,13 +95,28 @@ class Packed:
 
         Raises
         ------
+        BadZipFile
+            When a member has another checksum than the archive says.
         ValueError
             When the archive was closed meanwhile.
         """
         with self.store._lock:
             if self.archive.fp is None:
                 raise ValueError(f"the zip archive {self.path!r} was closed")
-            return os.dup(self.archive.fp.fileno())
+            descriptor = os.dup(self.archive.fp.fileno())
+        try:
+            for key, offset, length in self._unchecked():
+                _check(self.archive.NameToInfo[key], descriptor, offset, length)
+                _KNOWN[self.archive].sound.add(key)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _unchecked(self) -> list[tuple[str, int, int]]:
+        sound = _KNOWN[self.archive].sound
+        rows = zip(self.keys, self.offset, self.length, strict=True)
+        return [(key, offset, length) for key, offset, length in rows if key not in sound and offset >= 0]
 
     def sources(self) -> list[PackedSource]:
         """Make the sources of the chunks.
@@ -195,12 +231,13 @@ def packed_in(getters: Sequence[Any]) -> Packed | None:
         archive = store._zipfile()
         if archive.mode != "r" or archive.fp is None or type(archive) is not zipfile.ZipFile:
             return None
-        known = _PLACES.setdefault(archive, {})
-        places = [known.get(getter.path) or _find(archive, getter.path, known) for getter in getters]
+        known = _KNOWN.setdefault(archive, _Members()).places
+        keys = [getter.path for getter in getters]
+        places = [known.get(key) or _find(archive, key, known) for key in keys]
     found = [place for place in places if place is not None]
     if len(found) != len(places):
         return None
-    return Packed(store, archive, [offset for offset, _ in found], [length for _, length in found])
+    return Packed(store, archive, keys, [offset for offset, _ in found], [length for _, length in found])
 
 
 def _is_plain(store: Any) -> bool:
@@ -221,7 +258,7 @@ def _find(archive: zipfile.ZipFile, key: str, known: dict[str, _Place]) -> _Plac
 
 def _place(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Place | None:
     is_stored = member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size
-    if not is_stored or member.flag_bits & _ENCRYPTED:
+    if not is_stored or member.flag_bits & _UNREADABLE:
         return None
     assert archive.fp is not None
     name = member.orig_filename.encode("utf-8" if member.flag_bits & _UTF8 else "cp437")
@@ -234,3 +271,12 @@ def _place(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Place | None:
     start = member.header_offset + _HEADER.size + name_length + extra_length
     end = getattr(member, "_end_offset", None)  # Python 3.13
     return None if end is not None and start + member.file_size > end else (start, member.file_size)
+
+
+def _check(member: zipfile.ZipInfo, descriptor: int, offset: int, length: int) -> None:
+    """Look at the checksum of a member."""
+    found = 0
+    for start in range(offset, offset + length, _PIECE):
+        found = zlib.crc32(os.pread(descriptor, min(_PIECE, offset + length - start), start), found)
+    if found != member.CRC:
+        raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")

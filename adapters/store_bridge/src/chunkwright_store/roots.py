@@ -7,6 +7,7 @@ so. What is not exactly as it comes from them decides for itself how it is read.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -126,16 +127,21 @@ def plain_root(store: Any) -> str | None:
 def _of_obstore(files: Any) -> str | None:
     if not _is_exactly(files, "obstore.store", "LocalStore") or files.prefix is None:
         return None
-    return str(files.prefix)
+    # A relative one was meant when the store was made, whatever the current directory is by now.
+    return str(files.prefix) if os.path.isabs(files.prefix) else None
 
 
 def _of_fsspec(files: Any, path: str) -> str | None:
     if not _is_exactly(files, "fsspec.implementations.asyn_wrapper", "AsyncFileSystemWrapper"):
         return None
-    files = files.sync_fs
-    if not _is_exactly(files, "fsspec.implementations.local", "LocalFileSystem") or _READERS & vars(files).keys():
+    local = files.sync_fs
+    if not _is_exactly(local, "fsspec.implementations.local", "LocalFileSystem") or _READERS & vars(local).keys():
         return None
-    return str(files._strip_protocol(path))
+    # The wrapper makes its methods for each object, which anybody may have replaced.
+    if getattr(files._cat_file, "__wrapped__", None) != local.cat_file:
+        return None
+    # Below nothing, keys are paths of their own, relative ones or with a protocol.
+    return str(local._strip_protocol(path)) if path.rstrip("/") else None
 
 
 def _is_exactly(thing: Any, module: str, name: str) -> bool:

@@ -69,6 +69,11 @@ class FewBoxes:
         """Inner chunks to be decoded, and their bytes."""
         return self.boxes.chunks, self.boxes.nbytes
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether nothing has to be looked at first that may take its time."""
+        return self.packed is None or self.packed.is_sound
+
     def run(self) -> Sequence[bool]:
         """Do it.
 

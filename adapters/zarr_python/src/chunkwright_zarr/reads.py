@@ -96,7 +96,7 @@ async def drive_read(
     limits = limits_for(groups[0].spec)
     few = few_boxes(groups, readies, out, drop_axes, kind, limits)
     if few is not None:
-        if on_private_loop() and is_brief(few.ready, few.work):
+        if on_private_loop() and few.is_at_hand and is_brief(few.ready, few.work):
             count("read", "inline")
             return results(few.run())
         count("read", "sync")
@@ -171,7 +171,8 @@ class _Read:
     @property
     def is_brief(self) -> bool:
         """Whether this is soon over; looked into for a few chunks only."""
-        return self.is_few and is_brief(self._readies[0], self.work)
+        is_at_hand = self.packed is None or self.packed.is_sound
+        return self.is_few and is_at_hand and is_brief(self._readies[0], self.work)
 
     @cached_property
     def root(self) -> str | None:
