@@ -29,7 +29,7 @@ def cause_of(cell: Cell) -> str:
     if operation == "read boxes":
         return BOXES
     if "/" in edge:
-        return BRIEF if compressor == "raw" and "plane" in operation else ""
+        return BRIEF if compressor == "raw" and operation.startswith("read plane") else ""
     if operation.startswith("write"):
         return IN_PLACE if cell.store == "local" else ""
     if operation == "read lists" or edge == "16":

@@ -163,12 +163,14 @@ def test_a_table_has_a_column_for_everyone_and_a_line_for_every_cell() -> None:
         ("write plane", "64 zstd", "local", "half written"),
         ("read lists", "16 zstd", "memory", "selects in Python"),
         ("read plane, first axis", "64 raw", "local", "reads nothing"),
+        ("read plane, first axis", "128/32 raw", "local", "reads nothing"),
         ("write plane", "64 zstd", "memory", ""),
     ],
 )
 def test_where_we_are_behind_the_cause_is_named(operation: str, layout: str, store: str, cause: str) -> None:
     cell = grid(operation, layout, store)
     assert cause in cause_of(cell)
+    assert not cause_of(grid("write plane", "128/32 raw", "memory"))
     times = TIMES | {"ours, rust": 9.0, "limit": 0.1}
     behind = [line for verdict in verdicts(results((cell, times))) for line in verdict.short if str(cell) in line]
     assert behind
