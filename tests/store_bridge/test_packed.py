@@ -236,3 +236,12 @@ def test_no_descriptor_is_left_open(tmp_path: Path, backend: str) -> None:
         array[3:30, 2]
         array.oindex[[1, 5, 30], [4, 2]]
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_without_reads_at_a_position_the_store_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ZipStore(zipped(tmp_path, **SHARDS["shards"]))
+    opened(store)
+    getters = [StorePath(store, "c/0/0")]
+    assert packed_in(getters) is not None
+    monkeypatch.delattr(os, "pread")
+    assert packed_in(getters) is None

@@ -142,7 +142,7 @@ impl Boxes {
         &self,
         py: Python<'_>,
         descriptor: std::os::fd::RawFd,
-        path: PathBuf,
+        path: String,
         rows: (Vec<i64>, Vec<i64>),
         max_workers: Option<usize>,
         index_cache: usize,

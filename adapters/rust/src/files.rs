@@ -84,12 +84,13 @@ impl Files {
     #[staticmethod]
     #[must_use]
     #[pyo3(signature = (descriptor, path, index_cache=0))]
-    pub fn packed(descriptor: RawFd, path: PathBuf, index_cache: usize) -> Self {
+    pub fn packed(descriptor: RawFd, path: String, index_cache: usize) -> Self {
         // SAFETY: whoever calls this has made the descriptor for it alone.
         #[allow(unsafe_code)]
         let file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
         let held = Held { file: Mutex::new(Some(Arc::new(file))), ..Held::default() };
-        Self { root: path, folder: Mutex::default(), keys: vec![String::new()], held: vec![held], index_cache }
+        let (root, folder) = (PathBuf::new(), Mutex::default());
+        Self { root, folder, keys: vec![path], held: vec![held], index_cache }
     }
 
     fn __len__(&self) -> usize {
@@ -210,8 +211,7 @@ impl Files {
     /// The path of a file.
     #[must_use]
     pub fn path(&self, number: usize) -> PathBuf {
-        let key = &self.keys[number];
-        if key.is_empty() { self.root.clone() } else { self.root.join(key) }
+        self.root.join(&self.keys[number])
     }
 
     fn open_all(&self) -> Outcome<Vec<i64>> {

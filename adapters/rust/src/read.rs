@@ -70,12 +70,11 @@ impl Reading<'_> {
             std::slice::from_raw_parts_mut(self.out.pointer().offset(place.out), self.chunk.nbytes)
         });
         let decoded = if target.is_none() && self.blocks(input, rows.clone(), place, worker)? {
-            self.selections.find(first, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
             Decoded::Front(0..self.chunk.nbytes)
         } else {
             decode(&self.chunk.stages, input, worker, target)?
         };
-        // Whoever looked for blocks went through all rows.
+        // Whoever looked for blocks went through all rows, and ended with the last one.
         let found = (rows.len() == 1).then_some(first);
         self.scatter(&decoded, rows, found, place, worker)
     }

@@ -135,10 +135,10 @@ def _few_located(
     first = layout.index_size if layout.at_start else 0
     end = 2**63 - 1 if shard_size is None else shard_size - (0 if layout.at_start else layout.index_size)
     absent, located = int(ABSENT), entries.tolist()
-    for place in located:
-        offset, length = place
+    for entry in located:
+        offset, length = entry
         if offset == length == absent:
-            place[:] = MISSING, 0
+            entry[:] = MISSING, 0
         elif not (least <= length <= most and offset + length <= end and (offset >= first or not length)):
             return None
     offset, length = np.array(located, np.int64).reshape(-1, 2).T

@@ -131,24 +131,17 @@ impl Blosc {
         decoded: usize,
         ranges: &[Range<usize>],
     ) -> Option<Vec<Range<usize>>> {
-        let blocks = self.blocks(head, encoded, decoded, ranges)?;
-        let mut parts: Vec<_> = blocks.into_iter().map(|block| block.bytes).collect();
-        parts.push(0..HEADER + 4 * decoded.div_ceil(blocksize(head)?));
-        parts.sort_unstable_by_key(|part| part.start);
-        Some(parts)
+        self.blocks(head, encoded, decoded, ranges).map(|blocks| parts(head, decoded, &blocks))
     }
 
     /// Whether a frame of which only those parts are there, and whatever else between, can be decoded as far as the
     /// ranges go: its streams are in the parts, without a gap.
     #[must_use]
-    pub fn is_enough(&self, frame: &[u8], decoded: usize, ranges: &[Range<usize>], parts: &[Range<usize>]) -> bool {
-        let encoded = frame.len();
-        self.needed(frame, encoded, decoded, ranges).is_some_and(|needed| needed == parts)
-            && self.blocks(frame, encoded, decoded, ranges).is_some_and(|blocks| {
-                blocks
-                    .into_iter()
-                    .all(|block| streams(&frame[block.bytes.clone()]) == self.splits(frame, decoded, &block))
-            })
+    pub fn is_enough(&self, frame: &[u8], decoded: usize, ranges: &[Range<usize>], read: &[Range<usize>]) -> bool {
+        self.blocks(frame, frame.len(), decoded, ranges).is_some_and(|blocks| {
+            parts(frame, decoded, &blocks) == read
+                && blocks.iter().all(|block| streams(&frame[block.bytes.clone()]) == self.splits(frame, decoded, block))
+        })
     }
 
     /// The blocks that have some of the bytes of ranges, in order.
@@ -233,6 +226,15 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
 /// Bytes of the blocks that are decoded each by itself, as the header has it.
 pub fn blocksize(input: &[u8]) -> Option<usize> {
     header(input.get(8..HEADER)?).map(|size| size as usize).filter(|size| *size > 0)
+}
+
+/// The header with its table, and where blocks are, in order.
+fn parts(head: &[u8], decoded: usize, blocks: &[Block]) -> Vec<Range<usize>> {
+    let table = blocksize(head).map_or(0, |size| 4 * decoded.div_ceil(size));
+    let mut parts: Vec<_> = blocks.iter().map(|block| block.bytes.clone()).collect();
+    parts.push(0..HEADER + table);
+    parts.sort_unstable_by_key(|part| part.start);
+    parts
 }
 
 /// How many streams there are, each behind its size; None when the last one is not whole.

@@ -6,13 +6,22 @@ index, for instance) would be taken for that one's.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Hashable
 from typing import Any
 
-__all__ = ("weak_identity",)
+__all__ = ("is_exactly", "weak_identity")
 
 IDENTITIES: dict[int, tuple[weakref.ref[Any], object]] = {}
+
+
+def is_exactly(thing: Any, module: str, name: str) -> bool:
+    """Whether an object is of a class itself, of a module that is not imported for that."""
+    if type(thing).__name__ != name:
+        return False  # as it nearly always is; this is asked for every call
+    found = sys.modules.get(module)
+    return found is not None and type(thing) is getattr(found, name, None)
 
 
 def weak_identity(thing: Any) -> Hashable:

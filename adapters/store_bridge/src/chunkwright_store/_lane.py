@@ -197,6 +197,10 @@ class Driver:
     def _leave_lane(self, requests: list[_Request], more: bool) -> None:
         self._lane_busy = False
         self._more = self._more or more
+        self._go_on_with(requests)
+
+    def _go_on_with(self, requests: Sequence[_Request]) -> None:
+        """Send requests and go on, from a callback of the loop."""
         try:
             self._send(requests)
             self._go_on()
@@ -281,10 +285,7 @@ class Driver:
 
     def _when_due(self) -> None:
         self._due = False
-        try:
-            self._go_on()
-        except BaseException as error:  # the loop would only log it, and the call never end
-            self._call.fail(error)
+        self._go_on_with(())
 
     def _run(self, work: Any) -> Any:
         raise NotImplementedError

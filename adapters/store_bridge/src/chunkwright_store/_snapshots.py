@@ -6,19 +6,17 @@ session that can be written to has no version, because what it shows changes wit
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable
 from typing import Any
 
-from chunkwright_store._identity import weak_identity
+from chunkwright_store._identity import is_exactly, weak_identity
 
 __all__ = ("snapshot_of",)
 
 
 def snapshot_of(store: Any) -> Hashable | None:
     """Say which snapshot a store shows; None when that may change, or is not known."""
-    icechunk = sys.modules.get("icechunk")
-    if icechunk is None or type(store) is not getattr(icechunk, "IcechunkStore", None):
+    if not is_exactly(store, "icechunk", "IcechunkStore"):
         return None
     session = store.session
     return (weak_identity(store), session.snapshot_id) if session.read_only else None

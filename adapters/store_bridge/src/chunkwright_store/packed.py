@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import struct
-import sys
 import weakref
 import zipfile
 import zlib
@@ -22,6 +21,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from chunkwright_store._identity import is_exactly
 from chunkwright_store.files import FileSource, read_at, span
 from chunkwright_store.sources import ByteRange
 
@@ -241,8 +241,8 @@ def packed_in(getters: Sequence[Any]) -> Packed | None:
 
 
 def _is_plain(store: Any) -> bool:
-    zarr = sys.modules.get("zarr.storage")
-    if zarr is None or type(store) is not zarr.ZipStore or store.path is None:
+    # Where positions in files are not given with each read, the store's own reads would be disturbed.
+    if not is_exactly(store, "zarr.storage", "ZipStore") or store.path is None or not hasattr(os, "pread"):
         return False
     return not vars(store).keys() & {"get", "_get", "get_ranges", "_zipfile"}
 
@@ -277,6 +277,6 @@ def _check(member: zipfile.ZipInfo, descriptor: int, offset: int, length: int) -
     """Look at the checksum of a member."""
     found = 0
     for start in range(offset, offset + length, _PIECE):
-        found = zlib.crc32(os.pread(descriptor, min(_PIECE, offset + length - start), start), found)
+        found = zlib.crc32(read_at(descriptor, min(_PIECE, offset + length - start), start), found)
     if found != member.CRC:
         raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")

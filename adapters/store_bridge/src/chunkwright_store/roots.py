@@ -8,9 +8,10 @@ so. What is not exactly as it comes from them decides for itself how it is read.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
 from typing import Any
+
+from chunkwright_store._identity import is_exactly
 
 __all__ = ("local_root", "plain_root", "root_of")
 
@@ -117,38 +118,31 @@ def plain_root(store: Any) -> str | None:
     >>> plain_root(MemoryStore()) is None
     True
     """
-    if _is_exactly(store, "zarr.storage", "ObjectStore"):
+    if is_exactly(store, "zarr.storage", "ObjectStore"):
         return _of_obstore(store.store)
-    if _is_exactly(store, "zarr.storage", "FsspecStore") and tuple(store.allowed_exceptions) == _MISSING:
+    if is_exactly(store, "zarr.storage", "FsspecStore") and tuple(store.allowed_exceptions) == _MISSING:
         return _of_fsspec(store.fs, store.path)
     return None
 
 
 def _of_obstore(files: Any) -> str | None:
-    if not _is_exactly(files, "obstore.store", "LocalStore") or files.prefix is None:
+    if not is_exactly(files, "obstore.store", "LocalStore") or files.prefix is None:
         return None
     # A relative one was meant when the store was made, whatever the current directory is by now.
     return str(files.prefix) if os.path.isabs(files.prefix) else None
 
 
 def _of_fsspec(files: Any, path: str) -> str | None:
-    if not _is_exactly(files, "fsspec.implementations.asyn_wrapper", "AsyncFileSystemWrapper"):
+    if not is_exactly(files, "fsspec.implementations.asyn_wrapper", "AsyncFileSystemWrapper"):
         return None
     local = files.sync_fs
-    if not _is_exactly(local, "fsspec.implementations.local", "LocalFileSystem") or _READERS & vars(local).keys():
+    if not is_exactly(local, "fsspec.implementations.local", "LocalFileSystem") or _READERS & vars(local).keys():
         return None
     # The wrapper makes its methods for each object, which anybody may have replaced.
     if getattr(files._cat_file, "__wrapped__", None) != local.cat_file:
         return None
     # Below nothing, keys are paths of their own, relative ones or with a protocol.
     return str(local._strip_protocol(path)) if path.rstrip("/") else None
-
-
-def _is_exactly(thing: Any, module: str, name: str) -> bool:
-    if type(thing).__name__ != name:
-        return False  # as it nearly always is; this is asked for every call
-    found = sys.modules.get(module)
-    return found is not None and type(thing) is getattr(found, name, None)
 
 
 def _open(store: Any) -> None:
