@@ -111,6 +111,7 @@ def test_a_backend_must_be_a_name() -> None:
         ({"threading.max_workers": 5}, 5),
         ({"threading.max_workers": 5, "codec_pipeline.max_workers": 2}, 2),
         ({"codec_pipeline.max_workers": "3"}, 3),
+        ({"codec_pipeline.max-workers": 4}, 4),
         ({"codec_pipeline.max_workers": 0}, 1),
         ({"codec_pipeline.max_workers": 1 << 80}, 1 << 20),
     ],

@@ -173,6 +173,18 @@ def test_lists_need_no_columns(tmp_path: Path, name: str, calls: list[str]) -> N
     assert calls == ["files"]
 
 
+def test_chunks_of_an_irregular_grid_that_are_alike_need_no_columns(tmp_path: Path, calls: list[str]) -> None:
+    values = np.arange(70, dtype="i4")
+    with zarr.config.set({"array.rectilinear_chunks": True, **NATIVE}):
+        array = zarr.create_array(LocalStore(tmp_path), shape=(70,), chunks=[[10, 10, 20, 30]], dtype="i4")
+        array[...] = values
+        calls.clear()
+        np.testing.assert_array_equal(array[5:15], values[5:15])
+        assert calls == ["files"]
+        np.testing.assert_array_equal(array[5:60], values[5:60])
+        assert calls == ["files", "read_into", "read_into", "read_into"]
+
+
 def test_missing_chunks_are_the_fill_value_or_an_error_as_configured(tmp_path: Path, calls: list[str]) -> None:
     array = create(tmp_path, NATIVE, chunks=(8, 6), fill_value=9)
     assert (array[...] == 9).all()

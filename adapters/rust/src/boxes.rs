@@ -6,7 +6,9 @@
 
 use std::path::PathBuf;
 
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::batch::Inputs;
 use crate::buffers::{Array, Bytes};
@@ -42,6 +44,8 @@ pub struct Boxes {
     pieces: Option<Pieces>,
     target: Target,
     chunks: usize,
+    /// What Python said, one tuple for each selection.
+    rows: Py<PyList>,
 }
 
 #[pymethods]
@@ -52,29 +56,25 @@ impl BoxReader {
         Self { program, shards, shape, order }
     }
 
-    /// Read selections; None when they are not of the usual forms, or not within the chunks and the array. Shards
-    /// take boxes only. Those axes that are dropped are ones that the array has not.
+    /// Read the selections of a batch: tuples that begin with where a chunk is, what else is said of it, what is taken of
+    /// it, and where that goes. None when selections are not of the usual forms, or not within the chunks and the array, or
+    /// when chunks have not all that else is said in common, or are not in the store. Shards take boxes only. Those axes
+    /// that are dropped are ones that the array has not.
     #[allow(clippy::too_many_arguments, reason = "Python hands over what it has, not objects")]
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands them over by value")]
     fn boxes(
         &self,
-        py: Python<'_>,
-        selections: Vec<Bound<'_, PyAny>>,
-        places: Vec<Bound<'_, PyAny>>,
+        rows: Bound<'_, PyList>,
+        store: Option<Bound<'_, PyAny>>,
         dropped: Vec<usize>,
         out: (Bound<'_, PyAny>, usize),
         unit: usize,
         fill: Vec<u8>,
     ) -> PyResult<Option<Boxes>> {
-        let (program, (out, out_ndim)) = (self.program.get(), out);
+        let (py, program, (out, out_ndim)) = (rows.py(), self.program.get(), out);
         let element = program.filled_element(py, unit, &fill)?;
         let mut parser = Parser::new(&self.shape, &dropped);
-        for (row, (selection, place)) in selections.iter().zip(&places).enumerate() {
-            if parser.add(row, selection, place).is_none() {
-                return Ok(None);
-            }
-        }
-        if selections.len() != places.len() || parser.out_ndim() != out_ndim {
+        if parse(&rows, store.as_ref(), &mut parser).is_none() || parser.out_ndim() != out_ndim {
             return Ok(None);
         }
         let out = Array::get(&out, out_ndim, element.size, true)?;
@@ -94,8 +94,25 @@ impl BoxReader {
         let shards = self.shards.as_ref().map(|shards| shards.clone_ref(py));
         let program = self.program.clone_ref(py);
         let target = Target { out, element, fill };
-        Ok(Some(Boxes { program, shards, selected, pieces, target, chunks }))
+        Ok(Some(Boxes { program, shards, selected, pieces, target, chunks, rows: rows.unbind() }))
     }
+}
+
+/// Read the selections of a batch; None when one is not like the others or not of the usual forms.
+fn parse(rows: &Bound<'_, PyList>, store: Option<&Bound<'_, PyAny>>, parser: &mut Parser<'_>) -> Option<()> {
+    let mut first = None;
+    for (number, row) in rows.iter().enumerate() {
+        let row = row.cast_into_exact::<PyTuple>().ok()?;
+        let item = |at| row.get_item(at).ok();
+        let (chunk, said) = (item(0)?, item(1)?);
+        if let Some(store) = store {
+            chunk.getattr(intern!(row.py(), "store")).ok().filter(|found| found.is(store))?;
+        }
+        parser.add(number, &item(2)?, &item(3)?)?;
+        let (kind, shared) = first.get_or_insert_with(|| (chunk.get_type(), said.clone()));
+        (chunk.get_type().is(&*kind) && said.is(&*shared)).then_some(())?;
+    }
+    Some(())
 }
 
 #[pymethods]
@@ -112,17 +129,18 @@ impl Boxes {
         self.chunks.saturating_mul(self.program.get().chunk().nbytes)
     }
 
-    /// Read and decode files, one for each selection, and tell which were there.
+    /// Read and decode files, one for each selection, whose `path` is below the root, and tell which were there.
     #[cfg(unix)]
-    #[pyo3(signature = (root, keys, max_workers, index_cache=0))]
+    #[pyo3(signature = (root, max_workers, index_cache=0))]
     fn read_files(
         &self,
         py: Python<'_>,
         root: PathBuf,
-        keys: Vec<String>,
         max_workers: Option<usize>,
         index_cache: usize,
     ) -> PyResult<Vec<bool>> {
+        let key = |row: Bound<'_, PyAny>| row.get_item(0)?.getattr(intern!(py, "path"))?.extract();
+        let keys: Vec<String> = self.rows.bind(py).iter().map(key).collect::<PyResult<_>>()?;
         let files = Files::new(root, keys, index_cache)?;
         py.detach(|| {
             let count = i64::try_from(files.keys().len()).unwrap_or(i64::MAX);

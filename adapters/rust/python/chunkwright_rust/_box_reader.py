@@ -41,7 +41,7 @@ class NativeBoxReader:
         self._known: dict[np.dtype[Any], tuple[int, bytes]] = {}
 
     def boxes(
-        self, selections: Sequence[Any], places: Sequence[Any], out: NDArray[Any], drop_axes: Sequence[int] = ()
+        self, rows: list[tuple[Any, ...]], store: Any, out: NDArray[Any], drop_axes: Sequence[int] = ()
     ) -> _native.Boxes | None:
         """Read selections; see :class:`~chunkwright_store.native.BoxReader`."""
         known = self._known.get(out.dtype)
@@ -49,7 +49,9 @@ class NativeBoxReader:
             if not self._run.takes(out.dtype):
                 return None
             known = self._known[out.dtype] = self._run.element(out.dtype)
-        return self._native.boxes(selections, places, drop_axes, (opaque(out), out.ndim), *known)
+        # Those that Python's buffers know need no view of other elements.
+        target = out if out.ndim and out.dtype.kind in "biufc" else opaque(out)
+        return self._native.boxes(rows, store, drop_axes, (target, out.ndim), *known)
 
 
 def make_box_reader(prepared: PreparedChain) -> NativeBoxReader | None:

@@ -182,16 +182,18 @@ class BoxReader:
     ) -> BoxReader: ...
     def boxes(
         self,
-        selections: Sequence[Any],
-        places: Sequence[Any],
+        rows: list[tuple[Any, ...]],
+        store: Any,
         dropped: Sequence[int],
-        out: tuple[NDArray[np.void], int],
+        out: tuple[NDArray[Any], int],
         unit: int,
         fill: bytes,
     ) -> Boxes | None:
-        """Read selections; None when they are of other forms, or not within the chunks and the array.
+        """Read the selections of a batch: where a chunk is, what else is said of it, what is taken, where that goes.
 
-        The array has so many axes; those of chunks that it has not are dropped.
+        None when they are of other forms, or not within the chunks and the array, when not the same is said of all
+        chunks, or when they are not all in the store. The array has so many axes; those of chunks that it has not are
+        dropped.
         """
 
 @final
@@ -206,9 +208,7 @@ class Boxes:
     def nbytes(self) -> int:
         """Their decoded bytes."""
 
-    def read_files(
-        self, root: str | PathLike[str], keys: Sequence[str], max_workers: int | None, index_cache: int = 0
-    ) -> list[bool]:
+    def read_files(self, root: str | PathLike[str], max_workers: int | None, index_cache: int = 0) -> list[bool]:
         """Read and decode files, one for each selection, and tell which were there; keep indexes of so many bytes."""
 
     def read_packed(

@@ -226,21 +226,15 @@ class Boxes(Protocol):
         """Their decoded bytes."""
 
     def read_files(
-        self,
-        root: str | os.PathLike[str],
-        keys: Sequence[str],
-        max_workers: int | None,
-        shard_index_cache: int = 0,
-        /,
+        self, root: str | os.PathLike[str], max_workers: int | None, shard_index_cache: int = 0, /
     ) -> Sequence[bool]:
         """Read and decode files of the local file system.
 
         Parameters
         ----------
         root
-            The folder that keys are relative to.
-        keys
-            Where the chunk of each selection is; none leads out of the root.
+            The folder that keys are relative to, which are what the places of chunks have as ``path``; none leads out
+            of it.
         max_workers
             Limit of threads that compute.
         shard_index_cache
@@ -249,7 +243,7 @@ class Boxes(Protocol):
         Returns
         -------
         sequence of bool
-            One per key: whether the chunk was there.
+            One per chunk: whether it was there.
         """
 
     def read_packed(
@@ -293,16 +287,17 @@ class BoxReader(Protocol):
     """What a backend offers for a few plain boxes of chunks of one prepared chain."""
 
     def boxes(
-        self, selections: Sequence[Any], places: Sequence[Any], out: NDArray[Any], drop_axes: Sequence[int] = (), /
+        self, rows: list[tuple[Any, ...]], store: Any, out: NDArray[Any], drop_axes: Sequence[int] = (), /
     ) -> Boxes | None:
         """Look at selections.
 
         Parameters
         ----------
-        selections
-            What is taken of each chunk.
-        places
-            Where it goes.
+        rows
+            For each chunk a tuple that begins with the place where it is, what else is said of it, what is taken of
+            it, and where that goes.
+        store
+            What all places have to have as ``store``; None when that is not asked.
         out
             The caller's array.
         drop_axes
@@ -311,9 +306,10 @@ class BoxReader(Protocol):
         Returns
         -------
         Boxes or None
-            None unless selections lie within the chunks and the array, whose dtype is one that elements need no
-            conversion for, and are tuples of forms that the backend reads: slices and integers always, slices and a
-            list of indices, or lists laid out by ``numpy.ix_``, where it can.
+            None unless places are of one class, one and the same object is said of all chunks, and selections lie
+            within the chunks and the array, whose dtype is one that elements need no conversion for, and are tuples of
+            forms that the backend reads: slices and integers always, slices and a list of indices, or lists laid out by
+            ``numpy.ix_``, where it can.
         """
 
 

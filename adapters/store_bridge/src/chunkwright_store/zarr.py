@@ -122,7 +122,7 @@ def classify(getters: Iterable[ByteGetter], *, reading: bool = False) -> Kind:
 
 def _kind_of_store(store: Store, reading: bool) -> Kind:
     # An instance may carry methods of its own, as tests and profilers do: they decide then.
-    if _OVERRIDES & vars(store).keys():
+    if not _OVERRIDES.isdisjoint(vars(store)):
         return "async"
     if type(store) in (MemoryStore, ManagedMemoryStore):
         return "memory"

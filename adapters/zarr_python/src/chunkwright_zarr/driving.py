@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from zarr.core.array_spec import ArraySpec
-from zarr.core.config import config
 
 from chunkwright.entries import Entries
 from chunkwright.errors import CodecError
@@ -18,7 +17,7 @@ from chunkwright_store import Limits, Stop
 from chunkwright_store.jobs import name_chunk
 from chunkwright_store.packed import Packed, packed_in
 from chunkwright_store.zarr import Kind, classify, key_of
-from chunkwright_zarr.config import max_workers, shard_index_cache
+from chunkwright_zarr.config import max_workers, setting, shard_index_cache
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group
 
@@ -36,6 +35,9 @@ __all__ = (
 
 MAX_PLANNED_ON_LOOP = 64
 """Chunks of a call that are planned on the loop; more are planned in a thread."""
+
+CONCURRENCY = 10
+"""Requests that are under way at a time where zarr's configuration does not say."""
 
 WHOLE_NBYTES = 1 << 20
 """Local shards of so many decoded bytes are read whole: that is faster than asking for the index first."""
@@ -218,7 +220,7 @@ def limits_for(spec: ArraySpec) -> Limits:
     return Limits(
         max_gap=spec.config.sharding_coalesce_max_gap_bytes,
         max_size=spec.config.sharding_coalesce_max_bytes,
-        concurrency=config.get("async.concurrency", 10),
+        concurrency=setting("async.concurrency") or CONCURRENCY,
         max_workers=max_workers(),
         shard_index_cache=shard_index_cache(),
     )

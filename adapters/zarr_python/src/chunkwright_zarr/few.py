@@ -13,19 +13,24 @@ from typing import Any
 
 import attrs
 from numpy.typing import NDArray
+from zarr.storage import StorePath
 
 from chunkwright.errors import CodecError
-from chunkwright_store import Boxes, Limits
+from chunkwright_store import Boxes, run_off_loop
 from chunkwright_store.held import content
 from chunkwright_store.jobs import name_chunk
 from chunkwright_store.packed import Packed
-from chunkwright_store.roots import local_root
-from chunkwright_store.zarr import Kind
+from chunkwright_store.roots import root_of
+from chunkwright_store.zarr import Kind, classify
+from chunkwright_zarr.config import max_workers, shard_index_cache
+from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import Keys, packed_shards
+from chunkwright_zarr.inline import is_brief, on_private_loop
 from chunkwright_zarr.ready import Ready
-from chunkwright_zarr.selections import Group, Row
+from chunkwright_zarr.selections import Row
+from chunkwright_zarr.specs import same_spec
 
-__all__ = ("FewBoxes", "few_boxes")
+__all__ = ("FewBoxes", "drive_few", "few_boxes")
 
 MAX_FEW = 8192
 """Most chunks; zarr takes five microseconds for each of them on its loop, and what is done here a third of one."""
@@ -52,27 +57,26 @@ class FewBoxes:
         The folder of a local store; None for other chunks.
     packed
         Where chunks are in one file; None for other chunks.
-    limits
-        Of the call.
+    max_workers
+        Limit of threads.
+    index_cache
+        Most bytes of indexes of shards that are kept between calls.
     """
 
     ready: Ready
-    rows: Sequence[Row]
+    rows: list[Row]
     boxes: Boxes
     kind: Kind
     root: str | None
     packed: Packed | None
-    limits: Limits
+    max_workers: int | None
+    index_cache: int
 
     @property
-    def work(self) -> tuple[int, int]:
-        """Inner chunks to be decoded, and their bytes."""
-        return self.boxes.chunks, self.boxes.nbytes
-
-    @property
-    def is_at_hand(self) -> bool:
-        """Whether nothing has to be looked at first that may take its time."""
-        return self.packed is None or self.packed.is_sound
+    def is_brief(self) -> bool:
+        """Whether this is so soon over that it may be done on zarr's loop."""
+        is_at_hand = self.packed is None or self.packed.is_sound
+        return is_at_hand and is_brief(self.ready, (self.boxes.chunks, self.boxes.nbytes))
 
     def run(self) -> Sequence[bool]:
         """Do it.
@@ -102,14 +106,12 @@ class FewBoxes:
         return self._memory() if self.packed is None else self._packed(self.packed)
 
     def _packed(self, packed: Packed) -> Sequence[bool]:
-        rows, limits = (packed.offset, packed.length), self.limits
-        self.boxes.read_packed(packed.descriptor(), packed.path, rows, limits.max_workers, limits.shard_index_cache)
+        rows = (packed.offset, packed.length)
+        self.boxes.read_packed(packed.descriptor(), packed.path, rows, self.max_workers, self.index_cache)
         return [offset >= 0 for offset in packed.offset]
 
     def _files(self, root: str) -> Sequence[bool]:
-        limits = self.limits
-        keys = [row[0].path for row in self.rows]
-        return self.boxes.read_files(root, keys, limits.max_workers, limits.shard_index_cache)
+        return self.boxes.read_files(root, self.max_workers, self.index_cache)
 
     def _memory(self) -> Sequence[bool]:
         prototype = self.ready.spec.prototype
@@ -118,48 +120,73 @@ class FewBoxes:
         else:
             taken = [row[0].get_sync(prototype=prototype) for row in self.rows]
             stored = [None if data is None else data.as_numpy_array() for data in taken]
-        self.boxes.decode(stored, self.limits.max_workers)
+        self.boxes.decode(stored, self.max_workers)
         return [data is not None for data in stored]
 
 
-def few_boxes(
-    groups: Sequence[Group],
-    readies: Sequence[Ready],
-    out: NDArray[Any],
-    drop_axes: tuple[int, ...],
-    kind: Kind,
-    limits: Limits,
-) -> FewBoxes | None:
+def few_boxes(ready: Ready, rows: list[Row], out: NDArray[Any], drop_axes: tuple[int, ...]) -> FewBoxes | None:
     """Look whether a read is one of a few plain boxes.
 
     Parameters
     ----------
-    groups
-        The rows of the batch, by spec.
-    readies
-        The chain of each group.
+    ready
+        The chain of the first chunk.
+    rows
+        The rows of the batch.
     out
         The array that is read into.
     drop_axes
         Axes of the chunks that ``out`` has not.
-    kind
-        How the batch would be driven.
-    limits
-        Of the call.
 
     Returns
     -------
     FewBoxes or None
         None when it is anything else.
     """
-    ready, rows = readies[0], groups[0].rows
-    if ready.box_reader is None or len(groups) > 1 or len(rows) > MAX_FEW:
+    if ready.box_reader is None or ready.is_async or len(rows) > MAX_FEW:
         return None
-    root = local_root(row[0] for row in rows) if kind == "local" else None
+    if rows[-1][1] is not rows[0][1]:
+        rows = _of_one_spec(rows)
+    first = rows[0][0]
+    store = first.store if type(first) is StorePath else None
+    # Of places in one store the reader sees to it that they are all there.
+    kind = classify((first,) if store is not None else (row[0] for row in rows), reading=True)
+    root = root_of(store) if kind == "local" else None
     packed = packed_shards(ready, [row[0] for row in rows]) if kind == "async" else None
-    if (kind == "local" and root is None) or (kind == "async" and packed is None):
+    if kind == "async" and packed is None:
         return None
-    boxes = ready.box_reader.boxes([row[2] for row in rows], [row[3] for row in rows], out, drop_axes)
+    boxes = ready.box_reader.boxes(rows, store, out, drop_axes)
     if boxes is None or boxes.nbytes > MAX_FEW_NBYTES:
         return None
-    return FewBoxes(ready, rows, boxes, kind, root, packed, limits)
+    return FewBoxes(ready, rows, boxes, kind, root, packed, max_workers(), shard_index_cache())
+
+
+def _of_one_spec(rows: list[Row]) -> list[Row]:
+    """Irregular grids make a spec for each chunk: let those that are equal be one, as the reader wants it."""
+    spec = rows[0][1]
+    return [(at, spec if same_spec(spec, own) else own, *rest) for at, own, *rest in rows]
+
+
+async def drive_few(few: FewBoxes) -> Sequence[bool]:
+    """Read, here if that is soon over.
+
+    Parameters
+    ----------
+    few
+        What is read.
+
+    Returns
+    -------
+    sequence of bool
+        One per row: whether the chunk was there.
+
+    Raises
+    ------
+    CodecError
+        With the key of the chunk.
+    """
+    if on_private_loop() and few.is_brief:
+        count("read", "inline")
+        return few.run()
+    count("read", "sync")
+    return await run_off_loop(few.run)

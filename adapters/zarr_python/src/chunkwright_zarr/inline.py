@@ -5,7 +5,7 @@ more than decoding a small chunk. Doing the work on the event loop instead holds
 done only on the private loop that zarr keeps for its synchronous API, and there
 
 - when the work takes about as long as the hop and a little; or
-- when nobody else uses the loop, and the last work of this kind went so fast that this should be over in two
+- when nobody else uses the loop, and the last work of this kind went so fast that this should be over in ten
   milliseconds. The first of its kind is done in a thread, to see.
 
 Foreign codecs never run there: nobody knows what they do, and some call zarr's synchronous API themselves.
@@ -38,14 +38,17 @@ MAX_CHUNKS = 8
 MAX_NBYTES = 128 << 10
 """Most decoded bytes of small work; a hundred microseconds or so for common codecs."""
 
-MAX_BRIEF_NBYTES = 4 << 20
-"""Most decoded bytes of work that is done here when nobody else uses the loop."""
+MAX_BRIEF_NBYTES = 32 << 20
+"""Most decoded bytes of work that is done here when nobody else uses the loop, however fast the last was."""
 
 MAX_AWAITED_NBYTES = 512 << 10
 """Most decoded bytes of work that is done here when nobody else uses the loop and the bytes are waited for."""
 
-MAX_BRIEF_SECONDS = 0.002
-"""How long that work should take at most."""
+MAX_BRIEF_SECONDS = 0.01
+"""How long that work should take at most: whoever comes to the loop meanwhile waits so long, once."""
+
+HOP_SECONDS = 0.0001
+"""What a hop takes, about; to find out who else uses the loop takes a tenth of it."""
 
 
 def on_private_loop() -> bool:
@@ -130,9 +133,10 @@ def is_brief(ready: Ready, work: tuple[int, int] | None) -> bool:
     if _is_little(*work):
         return True
     _, nbytes = work
-    if nbytes > MAX_BRIEF_NBYTES or ready.pace.expected(nbytes) > MAX_BRIEF_SECONDS:
+    seconds = ready.pace.expected(nbytes)
+    if nbytes > MAX_BRIEF_NBYTES or seconds > MAX_BRIEF_SECONDS:
         return False
-    return _is_alone()
+    return seconds <= HOP_SECONDS or _is_alone()
 
 
 def is_brief_when_awaited(work: tuple[int, int] | None) -> bool:

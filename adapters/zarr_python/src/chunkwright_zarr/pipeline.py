@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec, GetResult
 from zarr.abc.codec import CodecPipeline as ZarrCodecPipeline
 from zarr.core.chunk_utils import evolve_codecs
@@ -37,7 +38,8 @@ from chunkwright.errors import SelectionError, UnsupportedCodecError
 from chunkwright_zarr import whole
 from chunkwright_zarr.config import Settings, backends_for, read_settings
 from chunkwright_zarr.counters import count
-from chunkwright_zarr.reads import drive_read
+from chunkwright_zarr.few import drive_few, few_boxes
+from chunkwright_zarr.reads import drive_read, results
 from chunkwright_zarr.ready import Ready, check_strict, make_ready
 from chunkwright_zarr.selections import Group, grouped
 from chunkwright_zarr.specs import copyable, same_spec
@@ -343,14 +345,16 @@ class CodecPipeline(ZarrCodecPipeline):
         batch = list(batch_info)
         if not batch:
             return ()
-        groups = grouped(batch)
-        readies, reason = self._readies(groups)
-        array = out.as_ndarray_like()
-        if not reason and not isinstance(array, np.ndarray):
-            reason = "buffers outside main memory"
+        array, reason = _in_main_memory(out)
+        if not reason:
+            few = few_boxes(self.ready_for(batch[0][1]), batch, array, drop_axes)
+            if few is not None:
+                return results(await drive_few(few))
+            groups = grouped(batch)
+            readies, reason = self._readies(groups)
         if not reason:
             try:
-                return await drive_read(groups, readies, copyable(np.asarray(array)), drop_axes)
+                return await drive_read(groups, readies, array, drop_axes)
             except SelectionError:
                 reason = "a selection of an unknown form"
         self.refuse_if_strict(reason)
@@ -383,14 +387,13 @@ class CodecPipeline(ZarrCodecPipeline):
         batch = list(batch_info)
         if not batch:
             return
-        groups = grouped(batch)
-        readies, reason = self._readies(groups)
-        array = value.as_ndarray_like()
-        if not reason and not isinstance(array, np.ndarray):
-            reason = "buffers outside main memory"
+        array, reason = _in_main_memory(value)
+        if not reason:
+            groups = grouped(batch)
+            readies, reason = self._readies(groups)
         if not reason:
             try:
-                await drive_write(groups, readies, copyable(np.asarray(array)), drop_axes)
+                await drive_write(groups, readies, array, drop_axes)
             except SelectionError:
                 reason = "a selection of an unknown form"
             else:
@@ -420,3 +423,11 @@ class CodecPipeline(ZarrCodecPipeline):
         """
         if self.settings.strict:
             raise UnsupportedCodecError(f"strict mode forbids zarr's own pipeline ({reason})")
+
+
+def _in_main_memory(buffer: NDBuffer) -> tuple[NDArray[Any], str]:
+    """The array of a buffer, and why there is none that is of use."""
+    array = buffer.as_ndarray_like()
+    if isinstance(array, np.ndarray):
+        return copyable(np.asarray(array)), ""
+    return np.empty(0), "buffers outside main memory"

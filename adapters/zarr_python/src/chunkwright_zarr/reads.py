@@ -43,7 +43,6 @@ from chunkwright_zarr.driving import (
     whole_fraction,
     whole_nbytes,
 )
-from chunkwright_zarr.few import few_boxes
 from chunkwright_zarr.inline import granule, is_brief, is_brief_when_awaited, on_private_loop, touched
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, read_entries
@@ -94,13 +93,6 @@ async def drive_read(
     """
     kind = kind_of_store(groups, readies, reading=True)
     limits = limits_for(groups[0].spec)
-    few = few_boxes(groups, readies, out, drop_axes, kind, limits)
-    if few is not None:
-        if on_private_loop() and few.is_at_hand and is_brief(few.ready, few.work):
-            count("read", "inline")
-            return results(few.run())
-        count("read", "sync")
-        return results(await run_off_loop(few.run))
     read = _Read(groups, readies, out.shape, drop_axes, kind, limits)
     if kind == "async" and read.packed is None:
         if sum(len(group.rows) for group in groups) > MAX_PLANNED_ON_LOOP:
