@@ -15,6 +15,7 @@ integers, zero-size selections, 0-d arrays) becomes entries once, in :mod:`chunk
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 import attrs
@@ -314,6 +315,36 @@ class Entries:
             The same selections of other chunk numbers.
         """
         return attrs.evolve(self, chunk=chunk)
+
+    def windows(self, chunks: int, most: int) -> Iterator[tuple[int, int, Self]]:
+        """Cut a batch into parts of so many chunks.
+
+        Parameters
+        ----------
+        chunks
+            How many chunks there are.
+        most
+            How many a part has at most; at least 1.
+
+        Yields
+        ------
+        tuple
+            The first chunk of a part, the one after its last, and the part's entries, with chunks numbered from 0.
+            Entries that are not in the order of their chunks are one part.
+
+        Examples
+        --------
+        >>> whole = Entries.whole((2,), 3)
+        >>> [(first, last, part.chunk.tolist()) for first, last, part in whole.windows(3, 2)]
+        [(0, 2, [0, 1]), (2, 3, [0])]
+        """
+        if chunks <= most or (self.chunk[1:] < self.chunk[:-1]).any():
+            yield 0, chunks, self
+            return
+        for first in range(0, chunks, most):
+            last = min(first + most, chunks)
+            begin, end = np.searchsorted(self.chunk, (first, last)).tolist()
+            yield first, last, self.take(np.arange(begin, end)).with_chunk(self.chunk[begin:end] - first)
 
     def permuted(self, order: tuple[int, ...]) -> Self:
         """Express the same selections on the chunk that ``transpose`` with this order makes.

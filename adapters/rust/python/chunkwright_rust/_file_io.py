@@ -141,14 +141,11 @@ class LocalFiles:
         """
         entries = _ordered(entries)
         plain = _is_plain(prepared, entries, out.dtype)
-        window = _window(prepared, plain)
         present = np.ones(len(keys), bool)
-        for first in range(0, len(keys), window):
+        for first, last, part in entries.windows(len(keys), _window(prepared, plain)):
             if stop:
                 break
-            last = min(first + window, len(keys))
             files = _native.Files(root, keys[first:last], shard_index_cache)
-            part = entries if last - first == len(keys) else _part(entries, first, last)
             try:
                 with positions(range(first, last)):
                     rows = _whole(files) if plain else _opened(files)
@@ -202,14 +199,11 @@ class LocalFiles:
         """
         entries = _ordered(entries)
         offset, length = np.array(packed.offset, np.int64), np.array(packed.length, np.int64)
-        window = _window(prepared, True)
         files = _native.Files.packed(packed.descriptor(), packed.path, shard_index_cache)
         try:
-            for first in range(0, len(offset), window):
+            for first, last, part in entries.windows(len(offset), _window(prepared, True)):
                 if stop:
                     break
-                last = min(first + window, len(offset))
-                part = entries if last - first == len(offset) else _part(entries, first, last)
                 rows = Buffers(files, np.zeros(last - first, np.int64), offset[first:last], length[first:last])
                 with positions(range(first, last)):
                     prepared.decode_many_into(rows, part, out, max_workers=max_workers)
@@ -372,13 +366,6 @@ def _ordered(entries: Entries) -> Entries:
     if len(entries) > 1 and (entries.chunk[1:] < entries.chunk[:-1]).any():
         entries = entries.take(np.argsort(entries.chunk, kind="stable"))
     return entries
-
-
-def _part(entries: Entries, first: int, last: int) -> Entries:
-    """Entries of some chunks, numbered from 0."""
-    begin, end = np.searchsorted(entries.chunk, (first, last)).tolist()
-    rows = np.arange(begin, end)
-    return entries.take(rows).with_chunk(entries.chunk[begin:end] - first)
 
 
 def _is_plain(prepared: PreparedChain, entries: Entries, dtype: np.dtype[Any]) -> bool:

@@ -27,6 +27,7 @@ from chunkwright.write_plan import WriteWork
 from chunkwright_store.drive_sync import Stop
 from chunkwright_store.files import OpenFiles, WholeFiles
 from chunkwright_store.packed import Packed
+from chunkwright_store.roots import path_below
 
 __all__ = (
     "BoxReader",
@@ -452,7 +453,7 @@ def open_files(root: str | os.PathLike[str], keys: Iterable[str], shard_index_ca
     >>> len(open_files(tempfile.mkdtemp(), ["c/0"]))
     1
     """
-    return OpenFiles(_paths(root, keys), shard_index_cache)
+    return OpenFiles([path_below(root, key) for key in keys], shard_index_cache)
 
 
 def whole_files(root: str | os.PathLike[str], keys: Iterable[str]) -> WholeFiles:
@@ -481,13 +482,4 @@ def whole_files(root: str | os.PathLike[str], keys: Iterable[str]) -> WholeFiles
     >>> len(whole_files(tempfile.mkdtemp(), ["c/0"]))
     1
     """
-    return WholeFiles(_paths(root, keys))
-
-
-def _paths(root: str | os.PathLike[str], keys: Iterable[str]) -> list[str]:
-    paths = []
-    for key in keys:
-        if ".." in key.split("/"):
-            raise ValueError(f"key {key!r} leads out of the store")
-        paths.append(os.path.join(root, key))
-    return paths
+    return WholeFiles([path_below(root, key) for key in keys])

@@ -13,7 +13,7 @@ from typing import Any
 
 from chunkwright_store._identity import is_exactly
 
-__all__ = ("local_root", "plain_root", "root_of")
+__all__ = ("local_root", "path_below", "plain_root", "root_of")
 
 # What fsspec has to be told is missing, as zarr tells it unless it is told otherwise.
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -55,6 +55,36 @@ def local_root(getters: Iterable[Any], *, writable: bool = False) -> str | None:
             return None
         store = getter.store
     return None if store is None else root_of(store, writable=writable)
+
+
+def path_below(root: str | os.PathLike[str], key: str) -> str:
+    """Return the path of a chunk, whatever metadata its key was made from.
+
+    Parameters
+    ----------
+    root
+        The folder that the key is relative to.
+    key
+        Where the chunk is.
+
+    Returns
+    -------
+    str
+        The path.
+
+    Raises
+    ------
+    ValueError
+        When the key leads out of the root.
+
+    Examples
+    --------
+    >>> path_below("data", "c/0")
+    'data/c/0'
+    """
+    if ".." in key.split("/"):
+        raise ValueError(f"key {key!r} leads out of the store")
+    return os.path.join(root, key)
 
 
 def root_of(store: Any, *, writable: bool = False) -> str:

@@ -42,7 +42,7 @@ from chunkwright_store._snapshots import snapshot_of
 from chunkwright_store.files import FileSink, FileSource
 from chunkwright_store.held import content
 from chunkwright_store.jobs import Limits
-from chunkwright_store.roots import plain_root, root_of
+from chunkwright_store.roots import path_below, plain_root, root_of
 from chunkwright_store.sources import ByteRange, ByteSuffix, closing, cut
 
 __all__ = (
@@ -254,9 +254,7 @@ def _local_paths(getters: Iterable[ByteGetter], *, writable: bool = False) -> It
         if getter.store is not store:
             store = getter.store
             root = root_of(store, writable=writable)
-        if ".." in getter.path.split("/"):
-            raise ValueError(f"key {getter.path!r} leads out of the store")
-        yield os.path.join(root, getter.path)
+        yield path_below(root, getter.path)
 
 
 def _numpy(buffer: ZarrBuffer | None) -> Buffer | None:

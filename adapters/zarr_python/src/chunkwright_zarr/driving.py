@@ -138,21 +138,21 @@ def kind_of_store(groups: Sequence[Group], readies: Iterable[Ready], *, reading:
 
 def read_files(
     ready: Ready,
-    root: str,
+    place: str | Packed,
     keys: Sequence[str],
     entries: Entries,
     out: NDArray[Any],
     limits: Limits,
     stop: Stop | None,
 ) -> NDArray[np.bool_]:
-    """Let the backend read local files by itself.
+    """Let the backend read local files, or chunks in one, by itself.
 
     Parameters
     ----------
     ready
         The chain of the chunks, whose backend can do so.
-    root
-        The folder of the store.
+    place
+        The folder of the store, or where chunks are in one file.
     keys
         Where each chunk is.
     entries
@@ -175,10 +175,14 @@ def read_files(
         With the key of the chunk.
     """
     assert ready.file_io is not None
-    chain, workers, kept = prepared_chain(ready), limits.max_workers, limits.shard_index_cache
-    read = partial(ready.file_io.read_into, max_workers=workers, shard_index_cache=kept, stop=stop)
+    files, chain = ready.file_io, prepared_chain(ready)
+    read = (
+        partial(files.read_packed_into, chain, place)
+        if isinstance(place, Packed)
+        else partial(files.read_into, chain, place, keys)
+    )
     try:
-        return read(chain, root, keys, entries, out)
+        return read(entries, out, max_workers=limits.max_workers, shard_index_cache=limits.shard_index_cache, stop=stop)
     except CodecError as error:
         name_chunk(error, keys)
         raise

@@ -211,16 +211,15 @@ class _Read:
         return statuses
 
     def _at_once(self, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
-        if self.packed is not None and self.is_native:
-            return self._packed(self.packed, out, stop)
-        if self.is_native and self.root is not None:
-            return self._natively(self.root, out, stop)
+        place = self.packed or self.root
+        if self.is_native and place is not None:
+            return self._natively(place, out, stop)
         chain, rows = self._chains[0], self._groups[0].rows
         if not self._needs_no_plan(chain, rows):
             read_sync(self.jobs(), out, self._limits, stop=stop)
             return self.statuses()
         present: list[bool] = []
-        for first, last, entries in _windows(self.select()[0], len(rows), _planned_chunks(chain)):
+        for first, last, entries in self.select()[0].windows(len(rows), _planned_chunks(chain)):
             if stop:
                 break
             present += self._decode(chain, rows[first:last], entries, out)
@@ -255,25 +254,13 @@ class _Read:
             chain.decode_many_into(stored, entries, out, max_workers=self._limits.max_workers)
         return _present(stored)
 
-    def _natively(self, root: str, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
-        """Let the backend read files by itself."""
+    def _natively(self, place: str | Packed, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
+        """Let the backend read files, or chunks in one file, by itself."""
         present = []
         for group, ready, entries in zip(self._groups, self._readies, self.select(), strict=True):
             keys = [row[0].path for row in group.rows]
-            present.append(read_files(ready, root, keys, entries, out, self._limits, stop))
+            present.append(read_files(ready, place, keys, entries, out, self._limits, stop))
         return self._results(present)
-
-    def _packed(self, packed: Packed, out: NDArray[Any], stop: Stop | None) -> tuple[GetResult, ...]:
-        """Let the backend read shards in one file by itself."""
-        [ready], [entries], limits = self._readies, self.select(), self._limits
-        assert ready.file_io is not None
-        read = partial(ready.file_io.read_packed_into, max_workers=limits.max_workers, stop=stop)
-        try:
-            present = read(self._chains[0], packed, entries, out, shard_index_cache=limits.shard_index_cache)
-        except CodecError as error:
-            name_chunk(error, Keys([row[0] for row in self._groups[0].rows]))
-            raise
-        return self._results([present])
 
     def _needs_no_plan(self, chain: PreparedChain, rows: Sequence[Row]) -> bool:
         """Whether there is so little to read that a plan would only cost time."""
@@ -297,7 +284,7 @@ class _Read:
         for group, chain, entries in zip(self._groups, self._chains, self.select(), strict=True):
             fraction = whole_fraction(chain, self._kind)
             found = []
-            for first, last, part in _windows(entries, len(group.rows), _planned_chunks(chain)):
+            for first, last, part in entries.windows(len(group.rows), _planned_chunks(chain)):
                 plan = chain.plan_read(part, whole_fraction=fraction)
                 yield self._job(group, chain, plan, group.rows[first:last])
                 found.append(plan.statuses)
@@ -331,18 +318,6 @@ def _present(stored: Buffers) -> list[bool]:
 def _planned_chunks(chain: PreparedChain) -> int:
     inner = math.prod(chain.spec.shape) // max(math.prod(granule(chain)), 1)
     return max(min(PLANNED_NBYTES // whole_nbytes(chain), PLANNED_CHUNKS // max(inner, 1)), 1)
-
-
-def _windows(entries: Entries, chunks: int, most: int) -> Iterator[tuple[int, int, Entries]]:
-    """Cut a batch into parts of so many chunks: which chunks, and their entries, with chunks numbered from 0."""
-    if chunks <= most or (entries.chunk[1:] < entries.chunk[:-1]).any():
-        yield 0, chunks, entries
-        return
-    for first in range(0, chunks, most):
-        last = min(first + most, chunks)
-        begin, end = np.searchsorted(entries.chunk, (first, last)).tolist()
-        part = entries.take(np.arange(begin, end))
-        yield first, last, part.with_chunk(part.chunk - first)
 
 
 def results(present: Iterable[bool]) -> tuple[GetResult, ...]:
