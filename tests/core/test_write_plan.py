@@ -163,6 +163,34 @@ def test_feeding_what_is_not_open_is_refused() -> None:
         plan.feed([0], [None])
 
 
+def test_existing_bytes_may_be_left_to_whoever_carries_out_the_work() -> None:
+    # Chunks 1 and 3 keep something; chunk 2 is not written.
+    entries = Entries.boxes(
+        chunk=np.array([3, 0, 1]),
+        start=np.array([[1], [0], [0]]),
+        count=np.array([[1], [4], [2]]),
+        out_start=np.array([[0], [4], [8]]),
+    )
+    plan = prepared([LITTLE], (4,)).plan_write(entries)
+    plan.feed_later()
+    assert plan.needs.size == 0
+    seen = {}
+    while work := plan.take(2 * 8):
+        seen |= dict(zip(work.chunk.tolist(), work.existing.missing.tolist(), strict=True))
+        assert work.entries.chunk.tolist() == list(range(len(work.chunk)))
+    assert seen == {0: True, 1: False, 3: False}
+
+
+def test_existing_bytes_cannot_be_left_when_they_were_fed_or_taken() -> None:
+    fed = prepared([LITTLE], (4,)).plan_write(slice(0, 2))
+    fed.feed([0], [None])
+    taken = prepared([LITTLE], (4,)).plan_write(...)
+    taken.take()
+    for plan in (fed, taken):
+        with pytest.raises(PlanError):
+            plan.feed_later()
+
+
 def test_work_comes_in_pieces_of_the_size_that_was_asked_for() -> None:
     chain = prepared([LITTLE], (4,))
     plan = chain.plan_write(Entries.whole((4,), 10))

@@ -18,62 +18,65 @@ def few_boxes(
     selections: Sequence[Any], out_selections: Sequence[Any], shape: tuple[int, ...], out_shape: tuple[int, ...] | None
 ) -> Entries | None:
     """The commonest case, a few plain boxes inside their arrays; None when it is anything else."""
-    rows = []
-    axes: tuple[int, ...] | None = None
-    for selection, out_selection in zip(selections, out_selections, strict=True):
-        box = _plain_box(selection, out_selection, shape, out_shape)
-        if box is None or (axes is not None and box[0] != axes):
+    boxes: list[int] = []
+    places: list[int] = []
+    axes: list[int] | None = None
+    for selection, place in zip(selections, out_selections, strict=True):
+        landing = _add(selection, place, shape, out_shape, boxes, places)
+        if landing is None or (axes is not None and landing != axes):
             return None
-        axes = box[0]
-        rows.append(box[1:])
-    starts, counts, steps, out_starts = (
-        np.array(column, np.int64).reshape(len(rows), -1) for column in zip(*rows, strict=True)
-    )
+        axes = landing
+    rows, ndim = len(selections), len(shape)
+    # Rows of start, count and step along each axis, as columns of their own.
+    start, count, step = np.array(boxes, np.int64).reshape(rows, ndim, 3).transpose(2, 0, 1).copy()
+    out_start = np.array(places, np.int64).reshape(rows, -1)
     return Entries(
-        chunk=np.arange(len(rows), dtype=np.int64),
-        start=starts,
-        count=counts,
-        step=steps,
-        out_start=out_starts,
-        out_step=np.ones(out_starts.shape, np.int64),
-        axes=axes or (),
-        lists=(None,) * starts.shape[1],
-        out_lists=(None,) * out_starts.shape[1],
+        chunk=np.arange(rows, dtype=np.int64),
+        start=start,
+        count=count,
+        step=step,
+        out_start=out_start,
+        out_step=np.ones(out_start.shape, np.int64),
+        axes=tuple(axes or ()),
+        lists=(None,) * ndim,
+        out_lists=(None,) * out_start.shape[1],
     )
 
 
-type _Box = tuple[tuple[int, ...], list[int], list[int], list[int], list[int]]
-
-
-def _plain_box(
-    selection: Any, out_selection: Any, shape: tuple[int, ...], out_shape: tuple[int, ...] | None
-) -> _Box | None:
-    """Axes, start, count and step on the chunk's side, and start on the caller's side."""
-    if type(selection) is not tuple or type(out_selection) is not tuple or len(selection) != len(shape):
+def _add(
+    selection: Any,
+    place: Any,
+    shape: tuple[int, ...],
+    out_shape: tuple[int, ...] | None,
+    boxes: list[int],
+    places: list[int],
+) -> list[int] | None:
+    """Add start, count and step along each axis of a chunk, and starts in the caller's array; return the axes there."""
+    if type(selection) is not tuple or type(place) is not tuple or len(selection) != len(shape):
         return None
-    axes, start, count, step, out_start = [], [], [], [], []
+    if out_shape is not None and len(place) != len(out_shape):
+        return None
+    axes: list[int] = []
     out = 0
     for item, extent in zip(selection, shape, strict=True):
         if type(item) is int and 0 <= item < extent:
+            boxes += (item, 1, 1)
             axes.append(-1)
-            first, taken, by = item, 1, 1
-        elif type(item) is slice and out < len(out_selection) and type(out_selection[out]) is slice:
-            first, stop, by = item.start, item.stop, item.step or 1
-            place = out_selection[out]
-            ends = first, stop, by, place.start, place.stop
-            if not all(type(end) is int and end >= 0 for end in ends) or stop > extent or place.step not in (None, 1):
-                return None
-            taken = max(-((first - stop) // by), 0)
-            if place.stop - place.start != taken or (out_shape is not None and place.stop > out_shape[out]):
-                return None
-            axes.append(out)
-            out_start.append(place.start)
-            out += 1
-        else:
+            continue
+        if out == len(place) or type(item) is not slice or type(place[out]) is not slice:
             return None
-        start.append(first)
-        count.append(taken)
-        step.append(by)
-    if out != len(out_selection) or (out_shape is not None and len(out_shape) != out):
-        return None
-    return tuple(axes), start, count, step, out_start
+        first, stop, by = item.start, item.stop, item.step or 1
+        begin, end, apart = place[out].start, place[out].stop, place[out].step
+        # One comparison of classes after the other: a loop over them would take longer than all the rest.
+        if not (type(first) is type(stop) is type(by) is type(begin) is type(end) is int) or apart not in (None, 1):
+            return None
+        taken = max(-((first - stop) // by), 0) if by > 0 else -1
+        if first < 0 or stop > extent or begin < 0 or end - begin != taken or stop < 0:
+            return None
+        if out_shape is not None and end > out_shape[out]:
+            return None
+        boxes += (first, taken, by)
+        places.append(begin)
+        axes.append(out)
+        out += 1
+    return axes if out == len(place) else None

@@ -182,6 +182,11 @@ def check_entries(entries: Entries, shape: tuple[int, ...], out_shape: tuple[int
         When an entry reaches outside.
     """
     taken = (entries.count > 0).all(axis=1)
+    if out_shape is None and not any(entries.lists):
+        # All axes at once; what is wrong is found below.
+        last = entries.start + (entries.count - 1) * entries.step
+        if not (((entries.start < 0) | (last >= shape)).any(axis=1) & taken).any():
+            return
     for axis, extent in enumerate(shape):
         start = entries.start[:, axis]
         last = start + (entries.count[:, axis] - 1) * entries.step[:, axis]

@@ -161,9 +161,14 @@ class WritePlan:
         check_entries(entries, chain.spec.shape)
         entries = in_order(entries)
         self._chain, self._keep_empty = chain, keep_empty
-        self._chunk = np.unique(entries.chunk)
-        self._entries = entries.with_chunk(np.searchsorted(self._chunk, entries.chunk).astype(np.int64))
-        self._first_row = np.searchsorted(self._entries.chunk, np.arange(len(self._chunk) + 1))
+        self._chunk = entries.chunk
+        # Nearly always each chunk has one entry.
+        if (entries.chunk[1:] <= entries.chunk[:-1]).any():
+            self._chunk = np.unique(entries.chunk)
+        items = np.arange(len(self._chunk) + 1)
+        alone = len(entries) == len(self._chunk)
+        self._entries = entries.with_chunk(items[:-1] if alone else np.searchsorted(self._chunk, entries.chunk))
+        self._first_row = items if alone else np.searchsorted(self._entries.chunk, items)
         done = self._complete(complete)
         open_items = np.flatnonzero(~done)
         self._needs = np.zeros(len(open_items), NEED)
@@ -206,6 +211,34 @@ class WritePlan:
         if len(numbers):
             self._ready.append((self._item[numbers], rows))
 
+    def feed_later(self) -> None:
+        """Leave existing bytes to whoever carries out the work, instead of feeding them.
+
+        Rows of chunks that need theirs begin at 0 in the work's ``existing`` and have no bytes; those of all others are
+        missing.
+
+        Raises
+        ------
+        PlanError
+            When something was fed or taken before.
+
+        Examples
+        --------
+        >>> from chunkwright import CodecChain, ReferenceBackend
+        >>> chain = CodecChain.from_json([{"name": "bytes"}]).bind("uint8", 0)
+        >>> plan = chain.prepare((4,), backends=[ReferenceBackend()]).plan_write(slice(1, 3))
+        >>> plan.feed_later()
+        >>> plan.take().existing.offset.tolist(), len(plan.needs)
+        ([0], 0)
+        """
+        settled = sum(len(items) for items, _ in self._ready)
+        if not self._open.all() or settled + len(self._open) != len(self._chunk):
+            raise PlanError("existing bytes were fed or taken before")
+        offset = np.full(len(self._chunk), MISSING, np.int64)
+        offset[self._item] = 0
+        self._open[:] = False
+        self._ready = [(np.arange(len(offset)), Buffers.within(b"", offset, np.zeros(len(offset), np.int64)))]
+
     def take(self, max_bytes: int | None = None) -> WriteWork | None:
         """Detach chunks that can be encoded.
 
@@ -226,6 +259,8 @@ class WritePlan:
         if limit < len(items):
             self._ready.append((items[limit:], existing.take(np.arange(limit, len(items)))))
             items, existing = items[:limit], existing.take(np.arange(limit))
+        if len(items) == len(self._chunk) and (items[1:] > items[:-1]).all():
+            return WriteWork(self._chain, existing, self._entries, self._chunk, self._keep_empty)
         first = self._first_row[items]
         count = self._first_row[items + 1] - first
         numbers = np.repeat(np.arange(len(items), dtype=np.int64), count)

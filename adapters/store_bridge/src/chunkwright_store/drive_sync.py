@@ -324,9 +324,7 @@ class _Writer:
 
     def _by_batch(self, batch: Batch) -> None:
         """Leave reading and storing to the batch, which knows best when to do so."""
-        needs = self._plan.needs
-        nothing = np.zeros(len(needs), np.int64)
-        self._plan.feed(needs["id"], Buffers.within(b"", nothing, nothing))
+        self._plan.feed_later()
         while not self._stop and (work := self._plan.take(BATCH_BYTES)) is not None:
             batch.rewrite(work, self._value)
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from zarr.core.array_spec import ArraySpec
 
 from chunkwright.entries import Entries
+from chunkwright.errors import SelectionError
 from chunkwright.selection import entries_of_pairs, out_extents
 from chunkwright_zarr.specs import same_spec
 
@@ -83,7 +84,7 @@ def grouped(batch: Sequence[Row]) -> list[Group]:
     return [Group(spec, [batch[position] for position in members], members) for spec, members in groups]
 
 
-def read_entries(group: Group, out_shape: tuple[int, ...], drop_axes: tuple[int, ...]) -> Entries:
+def read_entries(group: Group, out_shape: tuple[int, ...] | None, drop_axes: tuple[int, ...]) -> Entries:
     """Turn the selections of a read into entries.
 
     Parameters
@@ -91,7 +92,7 @@ def read_entries(group: Group, out_shape: tuple[int, ...], drop_axes: tuple[int,
     group
         Rows of one spec.
     out_shape
-        Shape of the array that is read into.
+        Shape of the array that is read into; None when it is as large as need be.
     drop_axes
         Axes of the chunks that the array has not.
 
@@ -135,19 +136,18 @@ def write_entries(
     ValueError, IndexError
         When NumPy would not broadcast the value.
     """
-    entries = [
-        entries_of_pairs(
-            [row[2] for row in group.rows], [row[3] for row in group.rows], shape=group.spec.shape, drop_axes=drop_axes
-        )
-        for group in groups
-    ]
+    if value.ndim:
+        try:
+            return [read_entries(group, value.shape, drop_axes) for group in groups], value
+        except SelectionError:
+            # It may have to be broadcast.
+            pass
+    entries = [read_entries(group, None, drop_axes) for group in groups]
     extents = out_extents(entries[0])
     for more in entries[1:]:
         extents = tuple(map(max, extents, out_extents(more)))
     if value.ndim == 0:
         return entries, np.broadcast_to(value, extents)
-    if value.ndim == len(extents) and all(map(int.__ge__, value.shape, extents)):
-        return entries, value
     places = [row[3] for group in groups for row in group.rows]
     return entries, _assigned(value, places, extents)
 
