@@ -146,6 +146,9 @@ class ReadPlanLike(_PlanLike, Protocol):
 class WritePlanLike(_PlanLike, Protocol):
     """A write plan, as a driver sees it."""
 
+    def feed_later(self) -> None:
+        """Leave existing bytes to whoever carries out the work; asked of plans whose job has a batch."""
+
     def take(self, max_bytes: int | None = None, /) -> WriteWorkLike | None:
         """Detach work that is ready.
 
