@@ -30,19 +30,16 @@ from chunkwright_store import (
 from chunkwright_store.roots import local_root
 from chunkwright_store.zarr import Kind, lock_keys, sinks_of, sources_of
 from chunkwright_zarr.counters import count
-from chunkwright_zarr.driving import (
-    MAX_PLANNED_ON_LOOP,
-    Keys,
-    kind_of_store,
-    limits_for,
-    prepared_chain,
-    whole_nbytes,
-)
+from chunkwright_zarr.driving import Keys, kind_of_store, limits_for, prepared_chain, whole_nbytes
 from chunkwright_zarr.inline import is_small_selection, on_private_loop
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, write_entries
 
 __all__ = ("drive_write", "locks_of")
+
+MAX_WRITES_PLANNED_ON_LOOP = 512
+"""Chunks of a write that are planned on the loop, at a microsecond or two each, where zarr takes ten; more are planned in a
+thread."""
 
 
 async def drive_write(
@@ -71,7 +68,7 @@ async def drive_write(
     kind = kind_of_store(groups, readies)
     limits = limits_for(groups[0].spec)
     write = partial(_Write, groups, readies, value, drop_axes, kind, limits)
-    many = sum(len(group.rows) for group in groups) > MAX_PLANNED_ON_LOOP
+    many = sum(len(group.rows) for group in groups) > MAX_WRITES_PLANNED_ON_LOOP
     planned = await run_off_loop(write) if many else write()
     if kind == "async":
         count("write", "async")
