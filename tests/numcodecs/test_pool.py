@@ -168,6 +168,30 @@ def test_an_idle_thread_keeps_nothing_of_the_last_call_alive():
     assert gone() is None
 
 
+def test_helpers_that_come_late_keep_nothing_alive():
+    class Work:
+        def __call__(self, first, last):
+            pass
+
+    pool, go_on = Pool(2), threading.Event()
+    other = threading.Thread(target=pool.run, args=(lambda first, last: go_on.wait(30), 2))
+    other.start()
+    try:
+        # The only helper is at work until the end of the test.
+        while pool._threads == 0 or not pool._jobs.empty():
+            pass
+        work = Work()
+        gone = weakref.ref(work)
+        pool.run(work, 2)
+        assert not pool._jobs.empty()
+        del work
+        gc.collect()
+        assert gone() is None
+    finally:
+        go_on.set()
+        other.join()
+
+
 def test_the_shared_pool_has_as_many_threads_as_the_process_has_cpus():
     assert shared_pool().size == available_cpus()
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import os
 import threading
 import warnings
+import weakref
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from chunkwright_store.pool import Pool, run_off_loop
@@ -86,11 +90,17 @@ async def test_a_function_that_has_not_begun_is_dropped() -> None:
 
     first = asyncio.create_task(run_off_loop(blocking, pool=pool))
     await asyncio.to_thread(begun.wait, PATIENCE)
-    second = asyncio.create_task(run_off_loop(lambda: ran.append("second"), pool=pool))
+    values = np.zeros(1)
+    gone = weakref.ref(values)
+    second = asyncio.create_task(run_off_loop(partial(ran.append, values), pool=pool))
+    del values
     await asyncio.sleep(0)
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
         await second
+    del second  # the error that it keeps refers to what was going on
+    gc.collect()
+    assert gone() is None
     go_on.set()
     await first
     await run_off_loop(lambda: ran.append("third"), pool=pool)

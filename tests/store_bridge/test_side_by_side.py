@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -208,5 +210,9 @@ def test_nobody_waits_for_helpers_that_are_busy(monkeypatch: pytest.MonkeyPatch)
 
     take_turns(turn, 3)
     assert not left
+    gone = weakref.ref(turn)
+    del turn
+    gc.collect()
+    assert gone() is None  # though those who are late are still in the queue
     for function in late:
         function()  # too late: there is nothing to do, and nothing is done

@@ -85,6 +85,8 @@ class _Job:
             self._ranges.clear()
             while self._at_work:
                 self._idle.wait()
+        # The job stays in the queue until a thread gets there; the arrays that the work refers to must not.
+        del self._work
 
 
 class Pool:

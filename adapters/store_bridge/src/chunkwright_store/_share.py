@@ -85,3 +85,5 @@ class _Turns:
             self._over = True
             while self._at_work:
                 self._idle.wait()
+        # Who was asked to help and has not come yet keeps this object, and must not keep what the turn refers to.
+        del self._turn

@@ -145,6 +145,10 @@ class _Hop[T]:
         except IndexError:
             return False
 
+    def forget(self) -> None:
+        """Let go of a function that will not be called."""
+        del self._function, self._context
+
     def _settle(self, result: T, failure: BaseException | None) -> None:
         self.ended = True
         if self.drained is not None:
@@ -193,7 +197,10 @@ async def run_off_loop[T](
             raise  # the function itself raised it
         if on_cancel is not None:
             on_cancel()
-        if not hop.claim():
+        if hop.claim():
+            # It stays in the queue until a thread gets there.
+            hop.forget()
+        else:
             await _drain(hop, loop)
         raise
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from operator import index
 from typing import Any
 
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from zarr.codecs._v2 import V2Codec
 from zarr.core.array_spec import ArraySpec
-from zarr.core.buffer import cpu, default_buffer_prototype
+from zarr.core.buffer import BufferPrototype, cpu, default_buffer_prototype
 from zarr.core.chunk_grids import ChunkGrid
 from zarr.core.common import concurrent_map
 from zarr.core.config import config
@@ -40,17 +40,23 @@ from chunkwright_store import Limits, ReadJob, Stop, read_async, read_sync, run_
 from chunkwright_store.roots import local_root
 from chunkwright_store.zarr import Kind, classify, is_cpu, sources_of
 from chunkwright_zarr.arrays import AnyArray, async_array_of
-from chunkwright_zarr.config import read_settings
+from chunkwright_zarr.config import Settings, read_settings
 from chunkwright_zarr.counters import Path, count
 from chunkwright_zarr.crops import Boxes, ChunkPieces, Region, cut, regions, touched
 from chunkwright_zarr.driving import Keys, limits_for, prepared_chain, read_files, whole_fraction, whole_nbytes
 from chunkwright_zarr.edges import Edges, edges_of
+from chunkwright_zarr.few import FewBoxes, few_boxes
 from chunkwright_zarr.inline import granule
+from chunkwright_zarr.one_box import rows_of_box
 from chunkwright_zarr.pipeline import CodecPipeline
 from chunkwright_zarr.ready import Ready
+from chunkwright_zarr.specs import copyable
 from chunkwright_zarr.stage import copy_boxes
 
 __all__ = ("read_boxes", "read_boxes_async")
+
+KNOWN_ARRAYS = 32
+"""Arrays of which is kept what is the same in every call."""
 
 STAGE_NBYTES = 16 << 20, 256 << 20
 """A stage has a tenth of the result's bytes, but may have as many as the first number, and no more than the other."""
@@ -102,7 +108,10 @@ def read_boxes(
     """
     call = _Call(array, starts, shape, out)
     try:
-        for part in call.parts():
+        one = call.only_box()
+        if one is not None:
+            call.read_only_box(one)
+        for part in () if one else call.parts():
             if part.kind == "async":
                 sync(call.read_part(part))
             else:
@@ -154,7 +163,10 @@ async def read_boxes_async(
     """
     call = _Call(array, starts, shape, out)
     try:
-        parts = call.parts()
+        one = call.only_box()
+        if one is not None:
+            await run_off_loop(partial(call.read_only_box, one))
+        parts = iter(()) if one else call.parts()
         while (part := await run_off_loop(partial(next, parts, None))) is not None:
             await call.read_part(part)
     except _UnfitError as unfit:
@@ -217,31 +229,33 @@ class _Call:
         self._starts = _box_starts(starts, self._shape, metadata.shape)
         self._dtype = metadata.dtype.to_native_dtype()
         self.out = _target(out, (len(self._starts), *self._shape), self._dtype)
-        self._spec = self._spec_of_first_chunk()
+        self._edges, self._spec = _chunks_of(_Same(metadata), _Same(self._array.config), default_buffer_prototype())
         self._pipeline = self._our_pipeline()
-        self._missing: list[tuple[int, ...]] = []
+        self._missing: list[str] = []
         self._paths: set[Path] = set()
         self._limits: Limits = limits_for(self._spec)
-
-    def _spec_of_first_chunk(self) -> ArraySpec:
-        metadata, options, prototype = self._array.metadata, self._array.config, default_buffer_prototype()
-        if isinstance(metadata, ArrayV2Metadata):
-            options = replace(options, order=metadata.order)
-        if not is_cpu(prototype):
-            prototype = cpu.buffer_prototype
-        self._edges = edges_of(ChunkGrid.from_metadata(metadata))
-        shape = tuple(int(along.length(np.zeros((), np.int64))) for along in self._edges)
-        return ArraySpec(shape, metadata.dtype, metadata.fill_value, options, prototype)
 
     def _our_pipeline(self) -> CodecPipeline:
         pipeline, metadata = self._array.codec_pipeline, self._array.metadata
         if isinstance(pipeline, CodecPipeline):
             return pipeline
-        if isinstance(metadata, ArrayV2Metadata):
-            codecs: Sequence[Any] = (V2Codec(filters=metadata.filters, compressor=metadata.compressor),)
-        else:
-            codecs = metadata.codecs
-        return CodecPipeline(codecs, read_settings()).evolve_from_array_spec(self._spec)
+        return _pipeline_of(_Same(metadata), _Same(self._spec), read_settings())
+
+    def only_box(self) -> FewBoxes | None:
+        """The box, when there is one, of a few chunks that the backend reads without a plan."""
+        if len(self._starts) != 1:
+            return None
+        rows = rows_of_box(self._array, self._spec, self._edges, self._starts[0].tolist(), self._shape)
+        out = copyable(self.out[0, ...])
+        return few_boxes(self._ready(self._spec.shape), rows, out, ()) if rows else None
+
+    def read_only_box(self, box: FewBoxes) -> None:
+        """Read it."""
+        self._count("sync")
+        present = box.run()
+        if not self._spec.config.read_missing_chunks:
+            within = len(self._array.store_path.path) + 1 if self._array.store_path.path else 0
+            self._missing += [row[0].path[within:] for row, here in zip(box.rows, present, strict=True) if not here]
 
     def parts(self) -> Iterator[_Part]:
         """Plan the call, region by region; mostly there is one."""
@@ -256,7 +270,8 @@ class _Call:
             yield self._part(region, leaves)
 
     def _ready(self, shape: tuple[int, ...]) -> Ready:
-        ready = self._pipeline.ready_for(replace(self._spec, shape=shape))
+        spec = self._spec if shape == self._spec.shape else replace(self._spec, shape=shape)
+        ready = self._pipeline.ready_for(spec)
         if ready.prepared is None:
             raise _UnfitError(ready.reason)
         return ready
@@ -330,8 +345,9 @@ class _Call:
             copy_boxes(part.region.boxes, target[0, ...], self.out, self._limits.max_workers)
         if self._spec.config.read_missing_chunks:
             return
+        encode = self._array.metadata.encode_chunk_key
         for read in part.reads:
-            self._missing += map(tuple, read.pieces.cells[read.gone].tolist())
+            self._missing += [encode(tuple(cell)) for cell in read.pieces.cells[read.gone].tolist()]
 
     async def read_by_zarr(self, reason: str) -> None:
         """Read crop by crop with the array's own methods."""
@@ -347,9 +363,46 @@ class _Call:
     def check(self) -> None:
         """Raise when chunks are missing that must not be."""
         if self._missing:
-            keys = [self._array.metadata.encode_chunk_key(cell) for cell in self._missing]
+            keys = self._missing
             named = ", ".join(map(repr, keys[:8])) + (" and others" if len(keys) > 8 else "")
             raise ChunkNotFoundError(f"{len(keys)} missing chunks in {self._array.store_path}: {named}")
+
+
+@attrs.frozen(eq=False)
+class _Same:
+    """One object and no other, however equal: metadata and settings, which are replaced and never changed."""
+
+    object: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.object is self.object
+
+    def __hash__(self) -> int:
+        return id(self.object)
+
+
+@lru_cache(maxsize=KNOWN_ARRAYS)
+def _chunks_of(metadata: _Same, options: _Same, prototype: BufferPrototype) -> tuple[tuple[Edges, ...], ArraySpec]:
+    """Where the chunks of an array begin and end, and the spec of the first."""
+    about, config = metadata.object, options.object
+    if isinstance(about, ArrayV2Metadata):
+        config = replace(config, order=about.order)
+    if not is_cpu(prototype):
+        prototype = cpu.buffer_prototype
+    edges = edges_of(ChunkGrid.from_metadata(about))
+    shape = tuple(int(along.length(np.zeros((), np.int64))) for along in edges)
+    return edges, ArraySpec(shape, about.dtype, about.fill_value, config, prototype)
+
+
+@lru_cache(maxsize=KNOWN_ARRAYS)
+def _pipeline_of(metadata: _Same, spec: _Same, settings: Settings) -> CodecPipeline:
+    """Our pipeline for an array that was opened with another one."""
+    about = metadata.object
+    if isinstance(about, ArrayV2Metadata):
+        codecs: Sequence[Any] = (V2Codec(filters=about.filters, compressor=about.compressor),)
+    else:
+        codecs = about.codecs
+    return CodecPipeline(codecs, settings).evolve_from_array_spec(spec.object)
 
 
 def _box_shape(shape: Sequence[int], extents: tuple[int, ...]) -> tuple[int, ...]:

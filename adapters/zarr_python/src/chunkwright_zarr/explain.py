@@ -28,7 +28,7 @@ __all__ = ("ArrayExplanation", "ExplainedPath", "explain")
 
 PATHS = {
     "memory": ("sync", "a memory store of zarr's own: one thread per batch, small work at once"),
-    "local": ("sync", "a local store of zarr's own: one thread per batch, small work at once"),
+    "local": ("sync", "files of this machine: one thread per batch, small work at once"),
     "sync": ("sync", "byte getters in memory: one thread per batch, small work at once"),
     "async": ("async", "this store is driven on the event loop, decoding in threads"),
 }
@@ -55,7 +55,7 @@ class ExplainedPath:
     reason: str
 
 
-NATIVE = ExplainedPath("sync", "native files of a local store of zarr's own: one thread per batch, small work at once")
+NATIVE = ExplainedPath("sync", "native files of this machine: one thread per batch, small work at once")
 PACKED = ExplainedPath("sync", "shards in a zip archive are read where they lie in the file")
 
 

@@ -38,8 +38,8 @@ from chunkwright_zarr.selections import Group, Row, write_entries
 __all__ = ("drive_write", "locks_of")
 
 MAX_WRITES_PLANNED_ON_LOOP = 512
-"""Chunks of a write that are planned on the loop, at a microsecond or two each, where zarr takes ten; more are planned in a
-thread."""
+"""Chunks of a write that are planned on the loop, at a microsecond or two each; zarr takes ten. More are planned in a
+a thread."""
 
 
 async def drive_write(
