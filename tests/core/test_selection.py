@@ -199,6 +199,27 @@ def test_a_pair_that_cannot_be_expressed_is_a_selection_error(selection: Any, ou
         entries_of_pairs([selection], [out_selection], shape=SHAPE, out_shape=(10, 8, 6))
 
 
+@pytest.mark.parametrize("rows", [1, 100], ids=["few", "many"])
+@pytest.mark.parametrize("step", [1 << 62, 1 << 63, 1 << 64, 10**30])
+def test_steps_may_be_longer_than_any_integer_of_the_machine(rows: int, step: int) -> None:
+    chunk = np.arange(5)
+    for taken in (slice(1, 5, step), slice(1, None, step)):
+        selections, places = [(taken,)] * rows, [(slice(row, row + 1),) for row in range(rows)]
+        entries = entries_of_pairs(selections, places, shape=(5,), out_shape=(rows,))
+        assert copied(entries, [chunk] * rows, (rows,)).tolist() == [1] * rows
+    for taken in (slice(4, None, -step), slice(None, None, step)):
+        entries, out_shape = entries_of((taken,), (5,))
+        assert copied(entries, [chunk], out_shape).tolist() == chunk[taken].tolist()
+
+
+def test_steps_that_lead_back_select_nothing_and_those_that_lead_nowhere_are_an_error() -> None:
+    places = [(slice(3, 2),)]
+    entries = entries_of_pairs([(slice(1, 2, -1),)], places, shape=(5,), out_shape=(5,))
+    assert entries.count.tolist() == [[0]]
+    with pytest.raises(SelectionError):
+        entries_of_pairs([(slice(1, 2, 0),)], places, shape=(5,), out_shape=(5,))
+
+
 def test_pairs_of_different_forms_are_a_selection_error() -> None:
     with pytest.raises(SelectionError):
         entries_of_pairs([(slice(0, 1),), (0,)], [(slice(0, 1),), ()], shape=(5,))

@@ -22,6 +22,9 @@ type Ints = NDArray[np.int64]
 
 UNKNOWN = -1
 
+FARTHEST = 1 << 62
+"""Steps that are longer lead out of every axis too."""
+
 INT64 = np.dtype(np.int64)
 
 
@@ -74,7 +77,7 @@ def _slices(column: Sequence[slice], extent: int | None) -> Axis:
         return _odd_slices(column, extent)
     step = constant(1, len(start))
     if not steps <= {None, 1}:
-        step = np.array([item.step or 1 for item in column], np.int64)
+        step = np.array([min(item.step or 1, FARTHEST) for item in column], np.int64)
     if start.min(initial=0) < 0 or stop.min(initial=0) < 0 or (extent is not None and stop.max(initial=0) > extent):
         return _odd_slices(column, extent)
     return Axis(start, np.maximum(-((start - stop) // step), 0), step)
@@ -85,9 +88,9 @@ def _odd_slices(column: Sequence[slice], extent: int | None) -> Axis:
     try:
         if extent is not None:
             ranges = [range(*item.indices(extent)) for item in column]
-            rows = [(item.start, len(item), item.step) for item in ranges]
+            rows = [(item.start, len(item), max(min(item.step, FARTHEST), -FARTHEST)) for item in ranges]
         elif all(item.stop is None and (item.start or 0) >= 0 and (item.step or 1) >= 1 for item in column):
-            rows = [(item.start or 0, UNKNOWN, item.step or 1) for item in column]
+            rows = [(item.start or 0, UNKNOWN, min(item.step or 1, FARTHEST)) for item in column]
         else:
             raise SelectionError("a slice that depends on the length of the caller's array")
     except (TypeError, ValueError) as error:

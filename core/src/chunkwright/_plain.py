@@ -65,14 +65,18 @@ def _add(
             continue
         if out == len(place) or type(item) is not slice or type(place[out]) is not slice:
             return None
-        first, stop, by = item.start, item.stop, item.step or 1
+        first, stop, by = item.start, item.stop, 1 if item.step is None else item.step
         begin, end, apart = place[out].start, place[out].stop, place[out].step
         # One comparison of classes after the other: a loop over them would take longer than all the rest.
         if not (type(first) is type(stop) is type(by) is type(begin) is type(end) is int) or apart not in (None, 1):
             return None
-        taken = max(-((first - stop) // by), 0) if by > 0 else -1
-        if first < 0 or stop > extent or begin < 0 or end - begin != taken or stop < 0:
+        if first < 0 or not 0 <= stop <= extent or by <= 0 or begin < 0:
             return None
+        taken = max(-((first - stop) // by), 0)
+        if end - begin != taken:
+            return None
+        # Steps may be of any size, and entries have 64 bits for them.
+        by = min(by, max(extent, 1))
         if out_shape is not None and end > out_shape[out]:
             return None
         boxes += (first, taken, by)
