@@ -111,11 +111,8 @@ def read_boxes(
         one = call.only_box()
         if one is not None:
             call.read_only_box(one)
-        for part in () if one else call.parts():
-            if part.kind == "async":
-                sync(call.read_part(part))
-            else:
-                call.read_part_here(part)
+        else:
+            call.read_here()
     except _UnfitError as unfit:
         sync(call.read_by_zarr(str(unfit)))
     call.check()
@@ -166,9 +163,8 @@ async def read_boxes_async(
         one = call.only_box()
         if one is not None:
             await run_off_loop(partial(call.read_only_box, one))
-        parts = iter(()) if one else call.parts()
-        while (part := await run_off_loop(partial(next, parts, None))) is not None:
-            await call.read_part(part)
+        else:
+            await call.read()
     except _UnfitError as unfit:
         await call.read_by_zarr(str(unfit))
     call.check()
@@ -257,7 +253,21 @@ class _Call:
             within = len(self._array.store_path.path) + 1 if self._array.store_path.path else 0
             self._missing += [row[0].path[within:] for row, here in zip(box.rows, present, strict=True) if not here]
 
-    def parts(self) -> Iterator[_Part]:
+    def read_here(self) -> None:
+        """Read all boxes on this thread, or on zarr's event loop."""
+        for part in self._parts():
+            if part.kind == "async":
+                sync(self._read_part(part))
+            else:
+                self._read_part_here(part)
+
+    async def read(self) -> None:
+        """Read all boxes from an event loop."""
+        parts = self._parts()
+        while (part := await run_off_loop(partial(next, parts, None))) is not None:
+            await self._read_part(part)
+
+    def _parts(self) -> Iterator[_Part]:
         """Plan the call, region by region; mostly there is one."""
         boxes = Boxes.of(self._starts, self._shape)
         if not len(boxes):
@@ -312,7 +322,7 @@ class _Call:
         assert root is not None
         return _Native(ready, pieces, root, [getter.path for getter in getters])
 
-    def read_part_here(self, part: _Part, stop: Stop | None = None) -> None:
+    def _read_part_here(self, part: _Part, stop: Stop | None = None) -> None:
         """Read a part of synchronous sources on this thread."""
         target = self._target_of(part)
         for read in part.reads:
@@ -322,11 +332,11 @@ class _Call:
                 read_sync([read.job], target, self._limits, stop=stop)
         self._finish(part, target)
 
-    async def read_part(self, part: _Part) -> None:
+    async def _read_part(self, part: _Part) -> None:
         """Read a part from an event loop."""
         if part.kind != "async":
             stop = Stop()
-            await run_off_loop(partial(self.read_part_here, part, stop), on_cancel=stop.set)
+            await run_off_loop(partial(self._read_part_here, part, stop), on_cancel=stop.set)
             return
         target = self._target_of(part)
         jobs = [read.job for read in part.reads if isinstance(read, _Planned)]
