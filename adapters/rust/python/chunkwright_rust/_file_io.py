@@ -25,6 +25,7 @@ from chunkwright.entries import Entries
 from chunkwright.execute import positions, workers
 from chunkwright.ports import Run
 from chunkwright.prepared import PreparedChain
+from chunkwright.read_plan import in_order
 from chunkwright_rust import _native
 from chunkwright_rust._layout import columns_of
 from chunkwright_rust._runs import FixedRun
@@ -139,7 +140,7 @@ class LocalFiles:
         ValueError
             When a key leads out of the root.
         """
-        entries = _ordered(entries)
+        entries = in_order(entries)
         plain = _is_plain(prepared, entries, out.dtype)
         present = np.ones(len(keys), bool)
         for first, last, part in entries.windows(len(keys), _window(prepared, plain)):
@@ -197,7 +198,7 @@ class LocalFiles:
         OSError
             When the file cannot be read.
         """
-        entries = _ordered(entries)
+        entries = in_order(entries)
         offset, length = np.array(packed.offset, np.int64), np.array(packed.length, np.int64)
         files = _native.Files.packed(packed.descriptor(), packed.path, shard_index_cache)
         try:
@@ -356,16 +357,6 @@ def _only_run(prepared: PreparedChain) -> FixedRun | None:
         return None
     run = prepared.runs[0]
     return run.compiled if isinstance(run, Run) and isinstance(run.compiled, FixedRun) else None
-
-
-def _ordered(entries: Entries) -> Entries:
-    """Entries that select anything, ordered by chunk."""
-    some = (entries.count > 0).all(axis=1)
-    if not some.all():
-        entries = entries.take(np.flatnonzero(some))
-    if len(entries) > 1 and (entries.chunk[1:] < entries.chunk[:-1]).any():
-        entries = entries.take(np.argsort(entries.chunk, kind="stable"))
-    return entries
 
 
 def _is_plain(prepared: PreparedChain, entries: Entries, dtype: np.dtype[Any]) -> bool:

@@ -29,7 +29,6 @@ from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import BufferPrototype, cpu, default_buffer_prototype
 from zarr.core.chunk_grids import ChunkGrid
 from zarr.core.common import concurrent_map
-from zarr.core.config import config
 from zarr.core.metadata import ArrayV2Metadata
 from zarr.core.sync import sync
 from zarr.errors import ChunkNotFoundError
@@ -241,9 +240,11 @@ class _Call:
         """The box, when there is one, of a few chunks that the backend reads without a plan."""
         if len(self._starts) != 1:
             return None
+        ready = self._ready(self._spec.shape)
+        if ready.box_reader is None:
+            return None
         rows = rows_of_box(self._array, self._spec, self._edges, self._starts[0].tolist(), self._shape)
-        out = copyable(self.out[0, ...])
-        return few_boxes(self._ready(self._spec.shape), rows, out, ()) if rows else None
+        return few_boxes(ready, rows, copyable(self.out[0, ...]), ()) if rows else None
 
     def read_only_box(self, box: FewBoxes) -> None:
         """Read it."""
@@ -368,7 +369,7 @@ class _Call:
             box = tuple(slice(first, first + length) for first, length in zip(start, self._shape, strict=True))
             self.out[number] = await self._array.getitem(box, prototype=self._spec.prototype)
 
-        await concurrent_map(enumerate(self._starts.tolist()), read, config.get("async.concurrency", 10))
+        await concurrent_map(enumerate(self._starts.tolist()), read, self._limits.concurrency)
 
     def check(self) -> None:
         """Raise when chunks are missing that must not be."""

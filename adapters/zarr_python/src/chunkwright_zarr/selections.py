@@ -85,14 +85,14 @@ def grouped(batch: Sequence[Row]) -> list[Group]:
 
 
 def read_entries(group: Group, out_shape: tuple[int, ...] | None, drop_axes: tuple[int, ...]) -> Entries:
-    """Turn the selections of a read into entries.
+    """Turn the selections of rows into entries.
 
     Parameters
     ----------
     group
         Rows of one spec.
     out_shape
-        Shape of the array that is read into; None when it is as large as need be.
+        Shape of the caller's array; None when it is as large as need be.
     drop_axes
         Axes of the chunks that the array has not.
 

@@ -39,7 +39,7 @@ __all__ = ("drive_write", "locks_of")
 
 MAX_WRITES_PLANNED_ON_LOOP = 512
 """Chunks of a write that are planned on the loop, at a microsecond or two each; zarr takes ten. More are planned in a
-a thread."""
+thread."""
 
 
 async def drive_write(
