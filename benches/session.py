@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 import numpy as np
@@ -21,7 +21,7 @@ from benches.operations import Operation
 from benches.places import Place
 from benches.progress import Progress
 from benches.results import Cell, Results, describe_run
-from benches.rivals import CannotDoError, Contender, Opened, contenders
+from benches.rivals import CannotDoError, Contender, Opened, Role, contenders
 
 __all__ = ("Entrant", "Options", "Session", "WrongError", "assert_equal")
 
@@ -109,9 +109,9 @@ class Session:
         """Return the chosen operations."""
         return [one for one in all_operations if _chosen(one.name, self.options.operations)]
 
-    def contenders(self, roles: Iterable[str] = ("ours", "pipeline", "rival", "limit", "nothing")) -> list[Contender]:
+    def contenders(self, roles: Iterable[Role] = get_args(Role.__value__)) -> list[Contender]:
         """Return the chosen contenders of some roles; ours, the limit and zarr's own cost are always chosen."""
-        always = ("ours", "limit", "nothing")
+        always = ("ours", "ours direct", "limit", "nothing")
         return [
             one
             for one in contenders()

@@ -23,6 +23,7 @@ mpl.use("Agg")
 COLOURS = {
     "ours, rust": "#b03a2e",
     "ours, numcodecs": "#e59866",
+    "ours, direct": "#ec7063",
     "ours, rust, by calls": "#7b241c",
     "ours, rust, new array": "#e6b0aa",
     "ours, numcodecs, by calls": "#ba4a00",

@@ -31,23 +31,31 @@ class Verdict:
 
 
 def verdicts(results: Results) -> list[Verdict]:
-    """Judge everything that was measured on all CPUs."""
+    """Judge everything that was measured on all CPUs; ours is the pipeline unless a verdict says something else."""
     most = max((row.cell.cpus for row in results.rows), default=1)
     whole = attrs.evolve(results, rows=[row for row in results.rows if row.cell.cpus == most])
     return [*_local(whole), *_memory_store(whole), *_other_stores(whole), *_latency(whole), *_rest(whole)]
 
 
 def _local(results: Results) -> Iterator[Verdict]:
-    cells = [one for one in summaries(results, "grid", store="local") if one.ratio is not None]
+    """Through zarr-python's arrays, and through ours."""
+    yield from _local_cells(summaries(results, "grid", store="local"), "local")
+    direct = next((name for name, one in results.contenders.items() if one["role"] == "ours direct"), None)
+    if direct is not None:
+        yield from _local_cells(summaries(results, "grid", ours=direct, store="local"), "local, DirectArray")
+
+
+def _local_cells(found: list[Summary], where: str) -> Iterator[Verdict]:
+    cells = [one for one in found if one.ratio is not None]
     if not cells:
         return
     behind = [one for one in cells if not _is_ahead(one)]
     need = math.ceil(len(cells) * 50 / 56)
     ahead = len(cells) - len(behind)
-    text = f"local: ahead of the best of all in {need} of {len(cells)} cells (from 0.95 on where the limit is near)"
+    text = f"{where}: ahead of the best of all in {need} of {len(cells)} cells (from 0.95 on where the limit is near)"
     yield Verdict(text, f"{ahead} ahead", ahead >= need, tuple(_line(one, one.ratio) for one in behind))
     far = [one for one in cells if (one.ratio or 0) < 0.9 and not _is_at_limit(one)]
-    text = "local: no cell below 0.9 of the best, except where the limit is; there within 1.25 times the limit"
+    text = f"{where}: no cell below 0.9 of the best, except where the limit is; there within 1.25 times the limit"
     yield Verdict(text, f"{len(far)} below", not far, tuple(_line(one, one.ratio) for one in far))
     for name, least, mean in (
         ("the best of all", 1.25, geometric_mean(one.ratio for one in cells)),
@@ -55,7 +63,7 @@ def _local(results: Results) -> Iterator[Verdict]:
         ("zarr-python's default", 6.0, geometric_mean(one.default_ratio for one in cells)),
     ):
         if mean is not None:
-            text = f"local: on geometric average at least {least} times as fast as {name}"
+            text = f"{where}: on geometric average at least {least} times as fast as {name}"
             yield Verdict(text, f"{mean:.2f} times", mean >= least)
 
 
@@ -153,9 +161,10 @@ def _memory(results: Results) -> Iterator[Verdict]:
         ("write", FEW_SHARDS, f"memory: writes stay within {FEW_SHARDS} shards"),
     ):
         times = {
-            str(cell): mine.extra["anon"] / mine.extra["unit"]
+            f"{cell}, {name}": row.extra["anon"] / row.extra["unit"]
             for cell, rows in results.by_cell("memory").items()
-            if cell.operation.startswith(kind) and (mine := _ours(results, rows)) is not None
+            for name, row in rows.items()
+            if cell.operation.startswith(kind) and results.role(name).startswith("ours")
         }
         above = tuple(f"{cell}: {found:.2f}" for cell, found in times.items() if found > most)
         if times:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from benches.rivals.base import CannotDoError, Contender, Opened
+from benches.rivals.base import CannotDoError, Contender, Opened, Role
 from benches.rivals.limit import Limit
 from benches.rivals.numcodecs_threads import NumcodecsThreads
 from benches.rivals.tensorstore_ import Tensorstore
 from benches.rivals.zarr_pipelines import NothingPipeline, ours, zarr_pipelines
 from benches.rivals.zarrista_ import Zarrista
 
-__all__ = ("CannotDoError", "Contender", "NothingPipeline", "Opened", "contenders")
+__all__ = ("CannotDoError", "Contender", "NothingPipeline", "Opened", "Role", "contenders")
 
 
 def contenders() -> list[Contender]:

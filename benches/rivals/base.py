@@ -4,6 +4,8 @@ Roles decide how the report uses a contender:
 
 ``ours``
     chunkwright's pipeline under zarr-python, once for each backend.
+``ours direct``
+    chunkwright's array, which reads without zarr-python's event loop.
 ``pipeline``
     Another codec pipeline of zarr-python.
 ``rival``
@@ -26,7 +28,7 @@ from benches.places import Place
 
 __all__ = ("CannotDoError", "Contender", "Opened", "Role")
 
-type Role = Literal["ours", "pipeline", "rival", "limit", "nothing"]
+type Role = Literal["ours", "ours direct", "pipeline", "rival", "limit", "nothing"]
 
 
 class CannotDoError(Exception):

@@ -95,15 +95,29 @@ class ZarrPipeline(Contender):
                 raise CannotDoError(str(warning)) from None
         if self.library == "zarrs" and type(array.async_array.codec_pipeline) is BatchedCodecPipeline:
             raise CannotDoError("zarrs-python leaves this store to zarr's own pipeline")
+        return self._opened(array)
+
+    def _opened(self, array: Any) -> Opened:
         return OurArray(array) if self.role == "ours" else ZarrArray(array)
 
 
+class DirectArray(ZarrPipeline):
+    """Our array instead of zarr-python's."""
+
+    def _opened(self, array: Any) -> Opened:
+        import chunkwright_zarr
+
+        return OurArray(chunkwright_zarr.DirectArray(array))
+
+
 def ours() -> list[Contender]:
-    """Return our pipeline with each installed backend that loads, Rust first."""
+    """Return our pipeline with each installed backend that loads, Rust first, and our array with the first of them."""
     points = sorted(entry_points(group="chunkwright.backends"), key=lambda point: point.name, reverse=True)
     path, library = "chunkwright_zarr.CodecPipeline", "chunkwright-zarr"
     names = [point.name for point in points]
-    return [ZarrPipeline(f"ours, {name}", path, "ours", library=library, backend=name) for name in names]
+    pipelines = [ZarrPipeline(f"ours, {name}", path, "ours", library=library, backend=name) for name in names]
+    direct = DirectArray("ours, direct", path, "ours direct", library=library, backend=names[0]) if names else None
+    return [*pipelines, direct] if direct else [*pipelines]
 
 
 def zarr_pipelines() -> list[Contender]:

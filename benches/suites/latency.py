@@ -20,12 +20,13 @@ from benches.layouts import SHARDED, Layout
 from benches.measure import take_turns
 from benches.operations import Operation, standard_operations
 from benches.places import LatencyPlace, MemoryPlace, stored
+from benches.rivals import Role
 from benches.session import Entrant, Session, assert_equal
 from benches.trial import Trial
 
 __all__ = ("run_latency",)
 
-ROLES = ("ours", "pipeline")
+ROLES: tuple[Role, ...] = ("ours", "pipeline")
 QUICK_LATENCY = 0.001
 
 

@@ -25,7 +25,7 @@ from zarr.testing.buffer import NDBufferUsingTestNDArrayLike, TestBuffer
 from chunkwright import CorruptChunkError, SelectionError, UnsupportedCodecError
 from chunkwright_zarr import boxes as boxes_module
 from chunkwright_zarr import crops as crops_module
-from chunkwright_zarr import read_boxes, read_boxes_async, use
+from chunkwright_zarr import known, read_boxes, read_boxes_async, use
 from chunkwright_zarr.crops import Boxes, cut, regions, touched
 from chunkwright_zarr.edges import edges_of
 from tests.differential.dtypes import DTYPES, DType
@@ -341,7 +341,7 @@ def test_the_result_is_numpys_whatever_buffers_zarr_uses(
     prototype: BufferPrototype, monkeypatch: pytest.MonkeyPatch, pipeline: Pipeline
 ) -> None:
     array = written({}, chunks=(20, 10))
-    monkeypatch.setattr(boxes_module, "default_buffer_prototype", lambda: prototype)
+    monkeypatch.setattr(known, "default_buffer_prototype", lambda: prototype)
     found = read_boxes(array, [[1, 2]], (3, 4))
     assert type(found) is np.ndarray
     assert_boxes(found, DATA, [[1, 2]], (3, 4))

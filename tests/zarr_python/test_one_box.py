@@ -14,7 +14,7 @@ from zarr.errors import ChunkNotFoundError
 from zarr.storage import LocalStore, MemoryStore
 
 from chunkwright import CorruptChunkError
-from chunkwright_zarr import boxes, read_boxes, read_boxes_async
+from chunkwright_zarr import known, read_boxes, read_boxes_async
 from chunkwright_zarr.few import FewBoxes
 from tests.support.arrays import assert_same
 
@@ -36,7 +36,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     run = FewBoxes.run
 
     def noted(self: FewBoxes) -> Any:
-        made.append(len(self.rows))
+        made.append(len(self.places))
         return run(self)
 
     monkeypatch.setattr(FewBoxes, "run", noted)
@@ -78,8 +78,12 @@ def test_elements_that_have_to_be_converted_are_left_to_plans(runs: list[int]) -
     assert runs == []
 
 
-def test_a_box_of_many_chunks_and_irregular_chunks_are_left_to_plans(runs: list[int]) -> None:
+def test_a_box_of_many_chunks_is_too(runs: list[int]) -> None:
     assert_same(read_boxes(created(MemoryStore(), chunks=(2, 2)), [(0, 0)], DATA.shape)[0], DATA)
+    assert runs == [80]
+
+
+def test_irregular_chunks_are_left_to_plans(runs: list[int]) -> None:
     with zarr.config.set({"array.rectilinear_chunks": True}):
         uneven = created(MemoryStore(), chunks=[[8, 12], [15]])
         assert_same(read_boxes(uneven, [(1, 1)], (9, 9))[0], DATA[1:10, 1:10])
@@ -114,7 +118,7 @@ def test_missing_and_damaged_chunks_are_named(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_of_arrays_is_little() -> None:
-    boxes._chunks_of.cache_clear()
-    for _ in range(2 * boxes.KNOWN_ARRAYS):
+    known._chunks_of.cache_clear()
+    for _ in range(2 * known.KNOWN_ARRAYS):
         read_boxes(created(MemoryStore(), chunks=(8, 6)), [(0, 0)], (1, 1))
-    assert boxes._chunks_of.cache_info().currsize == boxes.KNOWN_ARRAYS
+    assert known._chunks_of.cache_info().currsize == known.KNOWN_ARRAYS

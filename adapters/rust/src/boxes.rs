@@ -4,6 +4,7 @@
 //! ([`crate::selections`]), and shards are cut here; whatever else there is, is left to the columns. [`Boxes`] tells how
 //! much there is to decode, so that the caller can choose the thread, and then does it.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 
 use pyo3::intern;
@@ -20,7 +21,8 @@ use crate::files::Files;
 use crate::program::Program;
 use crate::read::Reading;
 use crate::read_stored;
-use crate::selections::{Parser, Selected};
+use crate::region;
+use crate::selections::{Item, Parser, Rows, Selected};
 use crate::shard_read::ShardReading;
 use crate::shards::{Shards, Target};
 
@@ -44,9 +46,18 @@ pub struct Boxes {
     pieces: Option<Pieces>,
     target: Target,
     chunks: usize,
-    /// What Python said, one tuple for each selection.
-    rows: Py<PyList>,
+    keys: Keys,
 }
+
+/// Where chunks are.
+enum Keys {
+    /// Known to Python: the first item of each tuple has a `path`.
+    Rows(Py<PyList>),
+    Made(Vec<String>),
+}
+
+/// What a caller's array has: the array, its number of axes, how many bytes are swapped, and an element to fill it with.
+type PyOut<'py> = (Bound<'py, PyAny>, usize, usize, Vec<u8>);
 
 #[pymethods]
 impl BoxReader {
@@ -60,28 +71,60 @@ impl BoxReader {
     /// it, and where that goes. None when selections are not of the usual forms, or not within the chunks and the array, or
     /// when chunks have not all that else is said in common, or are not in the store. Shards take boxes only. Those axes
     /// that are dropped are ones that the array has not.
-    #[allow(clippy::too_many_arguments, reason = "Python hands over what it has, not objects")]
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands them over by value")]
     fn boxes(
         &self,
         rows: Bound<'_, PyList>,
         store: Option<Bound<'_, PyAny>>,
         dropped: Vec<usize>,
-        out: (Bound<'_, PyAny>, usize),
-        unit: usize,
-        fill: Vec<u8>,
+        out: PyOut<'_>,
     ) -> PyResult<Option<Boxes>> {
-        let (py, program, (out, out_ndim)) = (rows.py(), self.program.get(), out);
-        let element = program.filled_element(py, unit, &fill)?;
         let mut parser = Parser::new(&self.shape, &dropped);
-        if parse(&rows, store.as_ref(), &mut parser).is_none() || parser.out_ndim() != out_ndim {
+        if parse(&rows, store.as_ref(), &mut parser).is_none() {
             return Ok(None);
         }
-        let out = Array::get(&out, out_ndim, element.size, true)?;
-        if !parser.fits(&out.layout().shape) {
+        let py = rows.py();
+        self.taken(py, parser.rows, out, || Keys::Rows(rows.unbind()))
+    }
+
+    /// Read one selection of an array whose chunks lie on a regular grid: an integer, a slice or ascending indices along each
+    /// axis. Keys are what comes before and between numbers of chunks. None when it is of another form, or of more chunks
+    /// than so many.
+    #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands them over by value")]
+    fn region(
+        &self,
+        selection: Bound<'_, PyTuple>,
+        names: (String, String),
+        most: usize,
+        out: PyOut<'_>,
+    ) -> PyResult<Option<Boxes>> {
+        let items: Option<Vec<Item>> = selection.iter().map(|item| Item::of(&item)).collect();
+        let Some(found) = items.and_then(|items| region::cut(&items, &self.shape, most)) else {
+            return Ok(None);
+        };
+        let keys = || Keys::Made(found.cells.chunks(self.shape.len().max(1)).map(|cell| key(&names, cell)).collect());
+        self.taken(selection.py(), found.rows, out, keys)
+    }
+}
+
+impl BoxReader {
+    /// What is taken of chunks, with the array that it goes to; None when it does not fit there.
+    fn taken(
+        &self,
+        py: Python<'_>,
+        rows: Rows,
+        (out, ndim, unit, fill): PyOut<'_>,
+        keys: impl FnOnce() -> Keys,
+    ) -> PyResult<Option<Boxes>> {
+        let element = self.program.get().filled_element(py, unit, &fill)?;
+        if rows.out_ndim() != ndim {
             return Ok(None);
         }
-        let selected = parser.finish(&self.order);
+        let out = Array::get(&out, ndim, element.size, true)?;
+        if !rows.fits(&out.layout().shape) {
+            return Ok(None);
+        }
+        let selected = rows.finish(&self.order);
         let mut pieces = None;
         if let Some(shards) = &self.shards {
             if !selected.is_boxes() {
@@ -94,8 +137,20 @@ impl BoxReader {
         let shards = self.shards.as_ref().map(|shards| shards.clone_ref(py));
         let program = self.program.clone_ref(py);
         let target = Target { out, element, fill };
-        Ok(Some(Boxes { program, shards, selected, pieces, target, chunks, rows: rows.unbind() }))
+        Ok(Some(Boxes { program, shards, selected, pieces, target, chunks, keys: keys() }))
     }
+}
+
+/// The key of a chunk.
+fn key((head, separator): &(String, String), cell: &[i64]) -> String {
+    let mut key = head.clone();
+    for (axis, number) in cell.iter().enumerate() {
+        if axis > 0 {
+            key.push_str(separator);
+        }
+        let _ = write!(key, "{number}");
+    }
+    key
 }
 
 /// Read the selections of a batch; None when one is not like the others or not of the usual forms.
@@ -129,6 +184,16 @@ impl Boxes {
         self.chunks.saturating_mul(self.program.get().chunk().nbytes)
     }
 
+    /// Where chunks are.
+    #[getter]
+    fn keys(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let key = |row: Bound<'_, PyAny>| row.get_item(0)?.getattr(intern!(py, "path"))?.extract();
+        match &self.keys {
+            Keys::Rows(rows) => rows.bind(py).iter().map(key).collect(),
+            Keys::Made(keys) => Ok(keys.clone()),
+        }
+    }
+
     /// Read and decode files, one for each selection, whose `path` is below the root, and tell which were there.
     #[cfg(unix)]
     #[pyo3(signature = (root, max_workers, index_cache=0))]
@@ -139,9 +204,7 @@ impl Boxes {
         max_workers: Option<usize>,
         index_cache: usize,
     ) -> PyResult<Vec<bool>> {
-        let key = |row: Bound<'_, PyAny>| row.get_item(0)?.getattr(intern!(py, "path"))?.extract();
-        let keys: Vec<String> = self.rows.bind(py).iter().map(key).collect::<PyResult<_>>()?;
-        let files = Files::new(root, keys, index_cache)?;
+        let files = Files::new(root, self.keys(py)?, index_cache)?;
         py.detach(|| {
             let count = i64::try_from(files.keys().len()).unwrap_or(i64::MAX);
             let (source, offset, length): (Vec<_>, Vec<_>, Vec<_>) = (0..count).map(|file| (file, 0, -1)).collect();

@@ -40,6 +40,7 @@ pub mod program;
 pub mod read;
 pub mod read_part;
 pub mod read_stored;
+mod region;
 pub mod selections;
 pub mod shard;
 pub mod shard_read;

@@ -25,6 +25,10 @@ const MAX_REQUEST: usize = 256 << 10;
 /// The least decoded bytes of a request that are worth another one.
 pub const MIN_REQUEST: usize = 32 << 10;
 
+/// As many bytes of chunks that nothing is done to are copied by the caller alone: threads that open and read files side by
+/// side are in each other's way for longer than they save.
+const COPIED_ALONE: usize = 256 << 10;
+
 /// Somewhere that bytes can be read from by many threads at once.
 pub trait Storage: Sync {
     /// Say what an object is, and let all later reads be of the same version of it. None when there is nothing.
@@ -158,6 +162,7 @@ impl Reading<'_> {
         let parts = self.parts(&items)?;
         let requests = requests(&items, &parts, self.chunk.nbytes, share.clamp(MIN_REQUEST, MAX_REQUEST));
         let bytes = nbytes / requests.len().max(1);
+        let max_workers = if self.is_little(&items, &parts) { Some(1) } else { max_workers };
         each_stored(requests.len(), Load::like(bytes, &self.chunk.decoding), max_workers, |number, worker, pace| {
             let request = &requests[number];
             let mut memory = std::mem::take(&mut worker.input);
@@ -176,6 +181,19 @@ impl Reading<'_> {
             worker.input = memory;
             result
         })
+    }
+
+    /// Whether all that is done is to copy a few bytes.
+    fn is_little(&self, items: &[Item], parts: &[Ranges]) -> bool {
+        let wanted = |number| match parts.get(number).map_or(&[][..], Vec::as_slice) {
+            [] => self.chunk.nbytes,
+            ranges => ranges.iter().map(Range::len).sum(),
+        };
+        let mut all = (0..items.len()).map(wanted).scan(0_usize, |sum, bytes| {
+            *sum = sum.saturating_add(bytes);
+            Some(*sum)
+        });
+        self.chunk.stages.is_empty() && all.all(|sum| sum <= COPIED_ALONE)
     }
 
     /// All chunks that have bytes; those that are known to be missing are settled at once.

@@ -107,15 +107,20 @@ fn length(values: &[i64]) -> i64 {
     i64::try_from(values.len()).unwrap_or(i64::MAX)
 }
 
-/// What is said of one axis of a chunk.
-enum Item {
+/// What is said of one axis.
+pub enum Item {
+    /// One index, which leaves the array without the axis.
     Index(i64),
+    /// Start, stop and step; none is negative.
     Slice([i64; 3]),
+    /// Indices.
     List(Column),
 }
 
 impl Item {
-    fn of(item: &Bound<'_, PyAny>) -> Option<Self> {
+    /// Read it; None when it is something else.
+    #[must_use]
+    pub fn of(item: &Bound<'_, PyAny>) -> Option<Self> {
         whole_number(item)
             .map(Self::Index)
             .or_else(|| slice(item).map(Self::Slice))
@@ -158,94 +163,37 @@ impl Form {
     }
 }
 
-/// Reads selections.
-pub struct Parser<'a> {
-    shape: &'a [usize],
-    dropped: &'a [usize],
-    axes: Option<Vec<Option<usize>>>,
-    rows: Vec<i64>,
-    /// Start, count and step along the axes of chunks; first places along those of the array, and elements there.
-    inside: Vec<[i64; 3]>,
-    outside: Vec<[i64; 2]>,
+/// Selections, one after the other.
+pub struct Rows {
+    /// For each axis of chunks that of the array that it lands on; None before the first selection.
+    pub axes: Option<Vec<Option<usize>>>,
+    /// Which chunk each is of.
+    pub chunks: Vec<i64>,
+    /// Start, count and step along the axes of chunks.
+    pub inside: Vec<[i64; 3]>,
+    /// First places along the axes of the array, and elements there.
+    pub outside: Vec<[i64; 2]>,
     /// Lists along the axes of chunks; their starts, counts and steps are those of slices if they are even.
     lists: Vec<Option<Runs>>,
 }
 
-impl<'a> Parser<'a> {
-    /// Read selections of chunks of a shape; the dropped axes are those that lists of one index select along although the
-    /// array has not got them.
+impl Rows {
+    /// No selections yet, of chunks of so many axes.
     #[must_use]
-    pub fn new(shape: &'a [usize], dropped: &'a [usize]) -> Self {
-        let lists = vec![None; shape.len()];
-        Self { shape, dropped, axes: None, rows: Vec::new(), inside: Vec::new(), outside: Vec::new(), lists }
+    pub fn new(ndim: usize) -> Self {
+        let lists = vec![None; ndim];
+        Self { axes: None, chunks: Vec::new(), inside: Vec::new(), outside: Vec::new(), lists }
+    }
+
+    /// Add a list along an axis, and say what slice it is, or begins as.
+    pub fn add_list(&mut self, axis: usize, list: &[i64]) -> [i64; 3] {
+        self.lists[axis].get_or_insert_default().add(list)
     }
 
     /// Axes of the array that selections land on.
     #[must_use]
     pub fn out_ndim(&self) -> usize {
         self.axes.iter().flatten().flatten().count()
-    }
-
-    /// Read what is taken of one chunk, and where it goes; None when it is not of the forms that are read here.
-    pub fn add(&mut self, row: usize, selection: &Bound<'_, PyAny>, place: &Bound<'_, PyAny>) -> Option<()> {
-        let (selection, place) = (selection.cast_exact::<PyTuple>().ok()?, place.cast_exact::<PyTuple>().ok()?);
-        let (ndim, first, mut landing) = (self.shape.len(), (self.inside.len(), self.outside.len()), 0);
-        if selection.len() != ndim {
-            return None;
-        }
-        let (mut axes, mut form) = (Vec::with_capacity(ndim), Form::default());
-        for (axis, item) in selection.iter().enumerate() {
-            let item = Item::of(&item)?;
-            form.count(&item, axis, ndim)?;
-            let taken = self.take(axis, &item)?;
-            self.inside.push(taken);
-            if self.is_single(axis, &item)? {
-                axes.push(None);
-                continue;
-            }
-            let [begin, end, _] = slice(&place.get_item(landing).ok()?).filter(|[_, _, by]| *by == 1)?;
-            (end.checked_sub(begin) == Some(taken[1])).then_some(())?;
-            axes.push(Some(landing));
-            landing += 1;
-            self.outside.push([begin, taken[1]]);
-        }
-        let fits = landing == place.len() && self.axes.as_ref().is_none_or(|known| *known == axes);
-        (fits && form.is_orthogonal(ndim)).then_some(())?;
-        self.axes = Some(axes);
-        if self.inside[first.0..].iter().any(|[_, count, _]| *count == 0) {
-            self.inside.truncate(first.0);
-            self.outside.truncate(first.1);
-            self.lists.iter_mut().flatten().for_each(|runs| runs.truncate(self.rows.len()));
-        } else {
-            self.rows.push(i64::try_from(row).unwrap_or(i64::MAX));
-        }
-        // An axis has lists in all selections or in none.
-        self.lists.iter().flatten().all(|runs| runs.rows() == self.rows.len()).then_some(())
-    }
-
-    /// What is taken along an axis, if all of it is within the chunk: start, count and step.
-    fn take(&mut self, axis: usize, item: &Item) -> Option<[i64; 3]> {
-        let extent = i64::try_from(self.shape[axis]).unwrap_or(i64::MAX);
-        match item {
-            Item::Index(index) => (*index < extent).then_some([*index, 1, 1]),
-            Item::Slice([start, stop, by]) => {
-                let count = if stop > start { (stop - start - 1) / by + 1 } else { 0 };
-                (*stop <= extent).then_some([*start, count, *by])
-            }
-            Item::List(list) => {
-                let list = list.as_slice();
-                let inside = list.iter().all(|index| (0..extent).contains(index));
-                inside.then(|| self.lists[axis].get_or_insert_default().add(list))
-            }
-        }
-    }
-
-    /// Whether the array has not got an axis; None when there is more to select along it than one element.
-    fn is_single(&self, axis: usize, item: &Item) -> Option<bool> {
-        if !self.dropped.contains(&axis) {
-            return Some(matches!(item, Item::Index(_)));
-        }
-        matches!(item, Item::List(list) if list.as_slice().len() == 1).then_some(true)
     }
 
     /// Whether all places are within an array.
@@ -265,10 +213,10 @@ impl<'a> Parser<'a> {
     /// The columns of what was read, with axes of chunks in another order.
     #[must_use]
     pub fn finish(mut self, order: &[usize]) -> Selected {
-        let (ndim, out_ndim) = (self.shape.len(), self.out_ndim());
+        let (ndim, out_ndim) = (self.lists.len(), self.out_ndim());
         let axes = self.axes.unwrap_or_else(|| vec![None; ndim]);
         let column = |part: usize| -> Vec<i64> {
-            (0..self.rows.len())
+            (0..self.chunks.len())
                 .flat_map(|row| order.iter().map(move |axis| row * ndim + axis))
                 .map(|at| self.inside[at][part])
                 .collect()
@@ -282,8 +230,87 @@ impl<'a> Parser<'a> {
             axes: order.iter().map(|axis| axes[*axis]).collect(),
             lists: order.iter().map(|axis| self.lists[*axis].take().filter(|runs| !runs.is_even)).collect(),
             out_ndim,
-            chunk: self.rows,
+            chunk: self.chunks,
         }
+    }
+}
+
+/// Reads selections.
+pub struct Parser<'a> {
+    shape: &'a [usize],
+    dropped: &'a [usize],
+    /// What was read.
+    pub rows: Rows,
+}
+
+impl<'a> Parser<'a> {
+    /// Read selections of chunks of a shape; the dropped axes are those that lists of one index select along although the
+    /// array has not got them.
+    #[must_use]
+    pub fn new(shape: &'a [usize], dropped: &'a [usize]) -> Self {
+        Self { shape, dropped, rows: Rows::new(shape.len()) }
+    }
+
+    /// Read what is taken of one chunk, and where it goes; None when it is not of the forms that are read here.
+    pub fn add(&mut self, row: usize, selection: &Bound<'_, PyAny>, place: &Bound<'_, PyAny>) -> Option<()> {
+        let (selection, place) = (selection.cast_exact::<PyTuple>().ok()?, place.cast_exact::<PyTuple>().ok()?);
+        let (ndim, first, mut landing) = (self.shape.len(), (self.rows.inside.len(), self.rows.outside.len()), 0);
+        if selection.len() != ndim {
+            return None;
+        }
+        let (mut axes, mut form) = (Vec::with_capacity(ndim), Form::default());
+        for (axis, item) in selection.iter().enumerate() {
+            let item = Item::of(&item)?;
+            form.count(&item, axis, ndim)?;
+            let taken = self.take(axis, &item)?;
+            self.rows.inside.push(taken);
+            if self.is_single(axis, &item)? {
+                axes.push(None);
+                continue;
+            }
+            let [begin, end, _] = slice(&place.get_item(landing).ok()?).filter(|[_, _, by]| *by == 1)?;
+            (end.checked_sub(begin) == Some(taken[1])).then_some(())?;
+            axes.push(Some(landing));
+            landing += 1;
+            self.rows.outside.push([begin, taken[1]]);
+        }
+        let fits = landing == place.len() && self.rows.axes.as_ref().is_none_or(|known| *known == axes);
+        (fits && form.is_orthogonal(ndim)).then_some(())?;
+        self.rows.axes = Some(axes);
+        if self.rows.inside[first.0..].iter().any(|[_, count, _]| *count == 0) {
+            self.rows.inside.truncate(first.0);
+            self.rows.outside.truncate(first.1);
+            self.rows.lists.iter_mut().flatten().for_each(|runs| runs.truncate(self.rows.chunks.len()));
+        } else {
+            self.rows.chunks.push(i64::try_from(row).unwrap_or(i64::MAX));
+        }
+        // An axis has lists in all selections or in none.
+        self.rows.lists.iter().flatten().all(|runs| runs.rows() == self.rows.chunks.len()).then_some(())
+    }
+
+    /// What is taken along an axis, if all of it is within the chunk: start, count and step.
+    fn take(&mut self, axis: usize, item: &Item) -> Option<[i64; 3]> {
+        let extent = i64::try_from(self.shape[axis]).unwrap_or(i64::MAX);
+        match item {
+            Item::Index(index) => (*index < extent).then_some([*index, 1, 1]),
+            Item::Slice([start, stop, by]) => {
+                let count = if stop > start { (stop - start - 1) / by + 1 } else { 0 };
+                (*stop <= extent).then_some([*start, count, *by])
+            }
+            Item::List(list) => {
+                let list = list.as_slice();
+                let inside = list.iter().all(|index| (0..extent).contains(index));
+                inside.then(|| self.rows.add_list(axis, list))
+            }
+        }
+    }
+
+    /// Whether the array has not got an axis; None when there is more to select along it than one element.
+    fn is_single(&self, axis: usize, item: &Item) -> Option<bool> {
+        if !self.dropped.contains(&axis) {
+            return Some(matches!(item, Item::Index(_)));
+        }
+        matches!(item, Item::List(list) if list.as_slice().len() == 1).then_some(true)
     }
 }
 

@@ -43,15 +43,26 @@ class NativeBoxReader:
     def boxes(
         self, rows: list[tuple[Any, ...]], store: Any, out: NDArray[Any], drop_axes: Sequence[int] = ()
     ) -> _native.Boxes | None:
-        """Read selections; see :class:`~chunkwright_store.native.BoxReader`."""
+        """Read selections; see :class:`~chunkwright_store.box_reader.BoxReader`."""
+        target = self._target(out)
+        return None if target is None else self._native.boxes(rows, store, drop_axes, target)
+
+    def region(
+        self, selection: tuple[Any, ...], names: tuple[str, str], most: int, out: NDArray[Any]
+    ) -> _native.Boxes | None:
+        """Read one selection of an array; see :class:`~chunkwright_store.box_reader.BoxReader`."""
+        target = self._target(out)
+        return None if target is None else self._native.region(selection, names, most, target)
+
+    def _target(self, out: NDArray[Any]) -> tuple[NDArray[Any], int, int, bytes] | None:
+        """What the native module is told of an array; None when elements need to be converted."""
         known = self._known.get(out.dtype)
         if known is None:
             if not self._run.takes(out.dtype):
                 return None
             known = self._known[out.dtype] = self._run.element(out.dtype)
         # Those that Python's buffers know need no view of other elements.
-        target = out if out.ndim and out.dtype.kind in "biufc" else opaque(out)
-        return self._native.boxes(rows, store, drop_axes, (target, out.ndim), *known)
+        return (out if out.ndim and out.dtype.kind in "biufc" else opaque(out), out.ndim, *known)
 
 
 def make_box_reader(prepared: PreparedChain) -> NativeBoxReader | None:

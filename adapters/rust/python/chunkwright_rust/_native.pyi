@@ -185,20 +185,34 @@ class BoxReader:
         rows: list[tuple[Any, ...]],
         store: Any,
         dropped: Sequence[int],
-        out: tuple[NDArray[Any], int],
-        unit: int,
-        fill: bytes,
+        out: tuple[NDArray[Any], int, int, bytes],
     ) -> Boxes | None:
         """Read the selections of a batch: where a chunk is, what else is said of it, what is taken, where that goes.
 
         None when they are of other forms, or not within the chunks and the array, when not the same is said of all
         chunks, or when they are not all in the store. The array has so many axes; those of chunks that it has not are
-        dropped.
+        dropped. Its elements have units of so many bytes, and it is filled with an element.
+        """
+    def region(
+        self,
+        selection: tuple[Any, ...],
+        names: tuple[str, str],
+        most: int,
+        out: tuple[NDArray[Any], int, int, bytes],
+    ) -> Boxes | None:
+        """Read one selection of an array on a regular grid: an integer, a slice or ascending indices along each axis.
+
+        Keys are what comes before and between the numbers of a chunk. None for other forms, and for more chunks than
+        so many.
         """
 
 @final
 class Boxes:
     """Boxes of chunks, and the places in one array where they go."""
+
+    @property
+    def keys(self) -> list[str]:
+        """Where the chunks are."""
 
     @property
     def chunks(self) -> int:

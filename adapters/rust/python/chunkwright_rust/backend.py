@@ -138,7 +138,7 @@ class RustBackend:
         return make_writer(inner, index, grid, layout, write_order)
 
     def box_reader(self, prepared: PreparedChain) -> NativeBoxReader | None:
-        """Make what reads a few boxes of chunks; see :class:`~chunkwright_store.native.BoxReader`.
+        """Make what reads a few boxes of chunks; see :class:`~chunkwright_store.box_reader.BoxReader`.
 
         Parameters
         ----------

@@ -10,12 +10,13 @@ are in :mod:`chunkwright_store.zarr`, which alone needs zarr. Anything with ``ge
 """
 
 from chunkwright_store._calls import await_calls
+from chunkwright_store.box_reader import Boxes, BoxReader, box_reader_of
 from chunkwright_store.drive_async import read_async, read_hop, write_async, write_hop
 from chunkwright_store.drive_sync import Stop, read_sync, write_sync
 from chunkwright_store.files import FileSink, FileSource, OpenFiles
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS, Hold, KeyLocks
-from chunkwright_store.native import Boxes, BoxReader, FileIO, FilesBatch, box_reader_of, file_io_of
+from chunkwright_store.native import FileIO, FilesBatch, file_io_of
 from chunkwright_store.obspec import AsyncObspecSink, AsyncObspecSource, ObspecSink, ObspecSource
 from chunkwright_store.pool import run_off_loop
 from chunkwright_store.sources import (

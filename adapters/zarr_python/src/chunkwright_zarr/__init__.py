@@ -12,12 +12,14 @@ from zarr.registry import register_pipeline
 from chunkwright_zarr.boxes import read_boxes, read_boxes_async
 from chunkwright_zarr.config import use
 from chunkwright_zarr.counters import counters
+from chunkwright_zarr.direct import DirectArray
 from chunkwright_zarr.explain import ArrayExplanation, ExplainedPath, explain
 from chunkwright_zarr.pipeline import CodecPipeline
 
 __all__ = (
     "ArrayExplanation",
     "CodecPipeline",
+    "DirectArray",
     "ExplainedPath",
     "counters",
     "explain",

@@ -17,19 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from operator import index
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from zarr.codecs._v2 import V2Codec
-from zarr.core.array_spec import ArraySpec
-from zarr.core.buffer import BufferPrototype, cpu, default_buffer_prototype
-from zarr.core.chunk_grids import ChunkGrid
 from zarr.core.common import concurrent_map
-from zarr.core.metadata import ArrayV2Metadata
 from zarr.core.sync import sync
 from zarr.errors import ChunkNotFoundError
 from zarr.storage import StorePath
@@ -37,25 +32,20 @@ from zarr.storage import StorePath
 from chunkwright.errors import SelectionError
 from chunkwright_store import Limits, ReadJob, Stop, read_async, read_sync, run_off_loop
 from chunkwright_store.roots import local_root
-from chunkwright_store.zarr import Kind, classify, is_cpu, sources_of
+from chunkwright_store.zarr import Kind, classify, sources_of
 from chunkwright_zarr.arrays import AnyArray, async_array_of
-from chunkwright_zarr.config import Settings, read_settings
 from chunkwright_zarr.counters import Path, count
 from chunkwright_zarr.crops import Boxes, ChunkPieces, Region, cut, regions, touched
 from chunkwright_zarr.driving import Keys, limits_for, prepared_chain, read_files, whole_fraction, whole_nbytes
-from chunkwright_zarr.edges import Edges, edges_of
-from chunkwright_zarr.few import FewBoxes, few_boxes
+from chunkwright_zarr.edges import Edges
+from chunkwright_zarr.few import FewBoxes, region_boxes
 from chunkwright_zarr.inline import granule
-from chunkwright_zarr.one_box import rows_of_box
-from chunkwright_zarr.pipeline import CodecPipeline
+from chunkwright_zarr.known import chunks_of, pipeline_of
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.specs import copyable
 from chunkwright_zarr.stage import copy_boxes
 
 __all__ = ("read_boxes", "read_boxes_async")
-
-KNOWN_ARRAYS = 32
-"""Arrays of which is kept what is the same in every call."""
 
 STAGE_NBYTES = 16 << 20, 256 << 20
 """A stage has a tenth of the result's bytes, but may have as many as the first number, and no more than the other."""
@@ -224,27 +214,23 @@ class _Call:
         self._starts = _box_starts(starts, self._shape, metadata.shape)
         self._dtype = metadata.dtype.to_native_dtype()
         self.out = _target(out, (len(self._starts), *self._shape), self._dtype)
-        self._edges, self._spec = _chunks_of(_Same(metadata), _Same(self._array.config), default_buffer_prototype())
-        self._pipeline = self._our_pipeline()
+        chunks = chunks_of(self._array)
+        self._edges, self._spec, self._names = chunks.edges, chunks.spec, chunks.names
+        self._pipeline = pipeline_of(self._array, self._spec)
         self._missing: list[str] = []
         self._paths: set[Path] = set()
         self._limits: Limits = limits_for(self._spec)
-
-    def _our_pipeline(self) -> CodecPipeline:
-        pipeline, metadata = self._array.codec_pipeline, self._array.metadata
-        if isinstance(pipeline, CodecPipeline):
-            return pipeline
-        return _pipeline_of(_Same(metadata), _Same(self._spec), read_settings())
 
     def only_box(self) -> FewBoxes | None:
         """The box, when there is one, of a few chunks that the backend reads without a plan."""
         if len(self._starts) != 1:
             return None
         ready = self._ready(self._spec.shape)
-        if ready.box_reader is None:
+        if self._names is None or 0 in self._shape:
             return None
-        rows = rows_of_box(self._array, self._spec, self._edges, self._starts[0].tolist(), self._shape)
-        return few_boxes(ready, rows, copyable(self.out[0, ...]), ()) if rows else None
+        ends = zip(self._starts[0].tolist(), self._shape, strict=True)
+        box = tuple(slice(start, start + length, 1) for start, length in ends)
+        return region_boxes(ready, self._array.store_path, box, self._names, copyable(self.out[0, ...]))
 
     def read_only_box(self, box: FewBoxes) -> None:
         """Read it."""
@@ -252,7 +238,7 @@ class _Call:
         present = box.run()
         if not self._spec.config.read_missing_chunks:
             within = len(self._array.store_path.path) + 1 if self._array.store_path.path else 0
-            self._missing += [row[0].path[within:] for row, here in zip(box.rows, present, strict=True) if not here]
+            self._missing += [at.path[within:] for at, here in zip(box.places, present, strict=True) if not here]
 
     def read_here(self) -> None:
         """Read all boxes on this thread, or on zarr's event loop."""
@@ -377,43 +363,6 @@ class _Call:
             keys = self._missing
             named = ", ".join(map(repr, keys[:8])) + (" and others" if len(keys) > 8 else "")
             raise ChunkNotFoundError(f"{len(keys)} missing chunks in {self._array.store_path}: {named}")
-
-
-@attrs.frozen(eq=False)
-class _Same:
-    """One object and no other, however equal: metadata and settings, which are replaced and never changed."""
-
-    object: Any
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.object is self.object
-
-    def __hash__(self) -> int:
-        return id(self.object)
-
-
-@lru_cache(maxsize=KNOWN_ARRAYS)
-def _chunks_of(metadata: _Same, options: _Same, prototype: BufferPrototype) -> tuple[tuple[Edges, ...], ArraySpec]:
-    """Where the chunks of an array begin and end, and the spec of the first."""
-    about, config = metadata.object, options.object
-    if isinstance(about, ArrayV2Metadata):
-        config = replace(config, order=about.order)
-    if not is_cpu(prototype):
-        prototype = cpu.buffer_prototype
-    edges = edges_of(ChunkGrid.from_metadata(about))
-    shape = tuple(int(along.length(np.zeros((), np.int64))) for along in edges)
-    return edges, ArraySpec(shape, about.dtype, about.fill_value, config, prototype)
-
-
-@lru_cache(maxsize=KNOWN_ARRAYS)
-def _pipeline_of(metadata: _Same, spec: _Same, settings: Settings) -> CodecPipeline:
-    """Our pipeline for an array that was opened with another one."""
-    about = metadata.object
-    if isinstance(about, ArrayV2Metadata):
-        codecs: Sequence[Any] = (V2Codec(filters=about.filters, compressor=about.compressor),)
-    else:
-        codecs = about.codecs
-    return CodecPipeline(codecs, settings).evolve_from_array_spec(spec.object)
 
 
 def _box_shape(shape: Sequence[int], extents: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,14 +1,15 @@
 """A few plain selections of chunks in memory or in files, read by the backend with next to nothing done in Python.
 
-That is what crops, planes, orthogonal lists and single elements are. Everything else (many chunks, points, dtypes that
-NumPy has to convert, several specs, backends without a box reader) is left to :mod:`chunkwright_zarr.reads`, with the
-same result.
+That is what crops, planes, orthogonal lists and single elements are: rows of a batch of zarr's, or one selection of an
+array, which the backend cuts itself. Everything else (many chunks, points, dtypes that NumPy has to convert, several
+specs, backends without a box reader) is left to :mod:`chunkwright_zarr.reads`, with the same result.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -30,7 +31,7 @@ from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Row
 from chunkwright_zarr.specs import same_spec
 
-__all__ = ("FewBoxes", "drive_few", "few_boxes")
+__all__ = ("MAX_FEW", "MAX_FEW_NBYTES", "FewBoxes", "drive_few", "few_boxes", "region_boxes")
 
 MAX_FEW = 8192
 """Most chunks; zarr takes five microseconds for each of them on its loop, and what is done here a third of one."""
@@ -47,10 +48,10 @@ class FewBoxes:
     ----------
     ready
         The chain of the chunks.
-    rows
-        The rows of the batch.
+    places
+        Where the chunks are.
     boxes
-        What the backend made of them.
+        What the backend made of their selections.
     kind
         How the batch is driven.
     root
@@ -64,7 +65,7 @@ class FewBoxes:
     """
 
     ready: Ready
-    rows: list[Row]
+    places: Sequence[Any]
     boxes: Boxes
     kind: Kind
     root: str | None
@@ -84,7 +85,7 @@ class FewBoxes:
         Returns
         -------
         sequence of bool
-            One per row: whether the chunk was there.
+            One per chunk: whether it was there.
 
         Raises
         ------
@@ -95,7 +96,7 @@ class FewBoxes:
         try:
             present = self._read()
         except CodecError as error:
-            name_chunk(error, Keys([row[0] for row in self.rows]))
+            name_chunk(error, Keys(self.places))
             raise
         self.ready.pace.record(self.boxes.nbytes, time.perf_counter() - started)
         return present
@@ -116,9 +117,9 @@ class FewBoxes:
     def _memory(self) -> Sequence[bool]:
         prototype = self.ready.spec.prototype
         if self.kind == "memory":
-            stored = [content(row[0], prototype) for row in self.rows]
+            stored = [content(at, prototype) for at in self.places]
         else:
-            taken = [row[0].get_sync(prototype=prototype) for row in self.rows]
+            taken = [at.get_sync(prototype=prototype) for at in self.places]
             stored = [None if data is None else data.as_numpy_array() for data in taken]
         self.boxes.decode(stored, self.max_workers)
         return [data is not None for data in stored]
@@ -151,14 +152,85 @@ def few_boxes(ready: Ready, rows: list[Row], out: NDArray[Any], drop_axes: tuple
     store = first.store if type(first) is StorePath else None
     # Of places in one store the reader sees to it that they are all there.
     kind = classify((first,) if store is not None else (row[0] for row in rows), reading=True)
-    root = root_of(store) if kind == "local" else None
-    packed = packed_shards(ready, [row[0] for row in rows]) if kind == "async" else None
+    places = [row[0] for row in rows]
+    reach = _reach(ready, places, kind, store)
+    if reach is None:
+        return None
+    return reach.few(ready, places, ready.box_reader.boxes(rows, store, out, drop_axes))
+
+
+def region_boxes(
+    ready: Ready, at: StorePath, selection: tuple[Any, ...], names: tuple[str, str], out: NDArray[Any]
+) -> FewBoxes | None:
+    """Look whether one selection of an array is one of a few plain boxes.
+
+    Parameters
+    ----------
+    ready
+        The chain of the chunks, which lie on a regular grid.
+    at
+        Where the array is.
+    selection
+        For each axis an integer, a slice of which nothing is left out, or indices that ascend; none is negative.
+    names
+        What keys begin with, and what stands between the numbers in them.
+    out
+        The array that is read into.
+
+    Returns
+    -------
+    FewBoxes or None
+        None when it is anything else.
+    """
+    if ready.box_reader is None or ready.is_async:
+        return None
+    kind = classify((at,), reading=True)
+    boxes = ready.box_reader.region(selection, names, MAX_FEW, out)
+    if boxes is None:
+        return None
+    places = _Places(at.store, boxes)
+    reach = _reach(ready, places, kind, at.store)
+    return None if reach is None else reach.few(ready, places, boxes)
+
+
+class _Places(Sequence[StorePath]):
+    """Where the chunks of a region are, said when somebody asks for it."""
+
+    def __init__(self, store: Any, boxes: Boxes) -> None:
+        self._store, self._boxes = store, boxes
+
+    @cached_property
+    def _keys(self) -> Sequence[str]:
+        return self._boxes.keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, number: Any) -> Any:
+        return StorePath(self._store, self._keys[number])
+
+
+@attrs.frozen(eq=False)
+class _Reach:
+    """How the chunks of a read are come by; see :class:`FewBoxes`."""
+
+    kind: Kind
+    root: str | None
+    packed: Packed | None
+
+    def few(self, ready: Ready, places: Sequence[Any], boxes: Boxes | None) -> FewBoxes | None:
+        """The read, if these are a few boxes."""
+        if boxes is None or boxes.nbytes > MAX_FEW_NBYTES:
+            return None
+        return FewBoxes(ready, places, boxes, self.kind, self.root, self.packed, max_workers(), shard_index_cache())
+
+
+def _reach(ready: Ready, places: Sequence[Any], kind: Kind, store: Any) -> _Reach | None:
+    """How chunks are come by; None when they have to be waited for."""
+    packed = packed_shards(ready, places) if kind == "async" else None
     if kind == "async" and packed is None:
         return None
-    boxes = ready.box_reader.boxes(rows, store, out, drop_axes)
-    if boxes is None or boxes.nbytes > MAX_FEW_NBYTES:
-        return None
-    return FewBoxes(ready, rows, boxes, kind, root, packed, max_workers(), shard_index_cache())
+    return _Reach(kind, root_of(store) if kind == "local" else None, packed)
 
 
 def _of_one_spec(rows: list[Row]) -> list[Row]:

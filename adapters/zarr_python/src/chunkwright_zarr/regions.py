@@ -1,0 +1,214 @@
+"""One selection of an array, read on the calling thread without zarr's indexers and event loop.
+
+zarr makes a row for each chunk and hands the rows to its loop: for a crop of a few chunks that takes longer than
+reading them does, and for thousands of small chunks as long. Here a selection is put into a plain form (integers,
+slices, indices that ascend) and the backend cuts it along the chunks itself. Large selections are cut in halves first,
+so that no part needs more memory than a few chunks of working space.
+
+What is done only where the backend can: chunks on a regular grid, in files or in memory, without codecs of Python's.
+Everything else is None here, and whoever asked does it as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from operator import index
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+from zarr.storage import StorePath
+
+from chunkwright_zarr.few import MAX_FEW, FewBoxes, region_boxes
+from chunkwright_zarr.ready import Ready
+
+__all__ = ("Plain", "parts_of_region", "plain_selection")
+
+type Axis = int | slice | NDArray[np.int64]
+"""What is selected along one axis: one index, a slice of which nothing is left out, or indices that ascend."""
+
+
+@attrs.frozen(eq=False)
+class Plain:
+    """A selection that is not empty, in a plain form.
+
+    Parameters
+    ----------
+    axes
+        What is selected along each axis.
+    shape
+        Shape of the result, which integers leave without their axis.
+    """
+
+    axes: tuple[Axis, ...]
+    shape: tuple[int, ...]
+
+
+def plain_selection(selection: object, extents: Sequence[int], *, orthogonal: bool) -> Plain | None:
+    """Put a selection of an array into a plain form.
+
+    Parameters
+    ----------
+    selection
+        As NumPy takes it.
+    extents
+        Shape of the array.
+    orthogonal
+        Whether arrays may select, each along its own axis.
+
+    Returns
+    -------
+    Plain or None
+        None when it selects nothing, goes backwards or beyond the array, or is of another form.
+
+    Examples
+    --------
+    >>> plain_selection((-1, ..., slice(1, None)), (4, 5, 6), orthogonal=False)
+    Plain(axes=(3, slice(0, 5, 1), slice(1, 6, 1)), shape=(5, 5))
+    """
+    items = _completed(selection, len(extents))
+    if items is None:
+        return None
+    axes: list[Axis] = []
+    shape: list[int] = []
+    for item, extent in zip(items, extents, strict=True):
+        axis = _axis(item, extent, orthogonal=orthogonal)
+        if axis is None:
+            return None
+        axes.append(axis)
+        if not isinstance(axis, int):
+            shape.append(_length(axis))
+    return None if 0 in shape else Plain(tuple(axes), tuple(shape))
+
+
+def _completed(selection: object, ndim: int) -> tuple[Any, ...] | None:
+    """One item for each axis; None when there are too many."""
+    items = selection if type(selection) is tuple else (selection,)
+    dots = [position for position, item in enumerate(items) if item is Ellipsis]
+    missing = ndim - len(items) + len(dots)
+    if len(dots) > 1 or missing < 0:
+        return None
+    at = dots[0] if dots else len(items)
+    return items[:at] + (slice(None),) * missing + items[at + len(dots) :]
+
+
+def _axis(item: Any, extent: int, *, orthogonal: bool) -> Axis | None:
+    if type(item) is slice:
+        return _slice(item, extent)
+    if type(item) is int or isinstance(item, np.integer):
+        number = index(item)
+        return number % extent if -extent <= number < extent else None
+    return _ascending(item, extent) if orthogonal and isinstance(item, np.ndarray) else None
+
+
+def _slice(item: slice, extent: int) -> slice | None:
+    try:
+        start, stop, step = item.indices(extent)
+    except (TypeError, ValueError):  # zarr says what is wrong with it
+        return None
+    return slice(start, max(start, stop), step) if step > 0 else None
+
+
+def _ascending(item: NDArray[Any], extent: int) -> NDArray[np.int64] | None:
+    """Indices along an axis; None when they do not ascend or are not all within it."""
+    if item.ndim != 1:
+        return None
+    if item.dtype.kind == "b":
+        return np.flatnonzero(item).astype(np.int64, copy=False) if len(item) == extent else None
+    if item.dtype.kind not in "iu" or not item.size or item.min() < -extent or item.max() >= extent:
+        return None
+    numbers = np.where(item < 0, item + extent, item).astype(np.int64)
+    return numbers if (numbers[1:] >= numbers[:-1]).all() else None
+
+
+def _length(axis: slice | NDArray[np.int64]) -> int:
+    return len(range(axis.start, axis.stop, axis.step)) if isinstance(axis, slice) else len(axis)
+
+
+def parts_of_region(
+    ready: Ready, at: StorePath, plain: Plain, names: tuple[str, str], out: NDArray[Any]
+) -> Iterator[FewBoxes | None]:
+    """Make the reads of a selection, one after the other.
+
+    Parameters
+    ----------
+    ready
+        The chain of the chunks, which lie on a regular grid.
+    at
+        Where the array is.
+    plain
+        What is selected.
+    names
+        What keys begin with, and what stands between the numbers in them.
+    out
+        The array that is read into.
+
+    Yields
+    ------
+    FewBoxes or None
+        What is to be read next, mostly all of it; None, and no more, when this cannot be read like that.
+    """
+    spans = [_span(axis, size) for axis, size in zip(plain.axes, ready.spec.shape, strict=True)]
+    chunks = prod(last - first + 1 for first, last in spans)
+    found = region_boxes(ready, at, plain.axes, names, out) if chunks <= MAX_FEW else None
+    if found is not None or chunks == 1:
+        yield found
+        return
+    for half, place in _halves(plain, spans, ready.spec.shape):
+        for part in parts_of_region(ready, at, half, names, out[place]):
+            yield part
+            if part is None:
+                return
+
+
+def _span(axis: Axis, size: int) -> tuple[int, int]:
+    """The first and the last chunk that is touched along an axis."""
+    if isinstance(axis, int):
+        return axis // size, axis // size
+    first, last = _ends(axis)
+    return first // size, last // size
+
+
+def _ends(axis: slice | NDArray[np.int64]) -> tuple[int, int]:
+    """The first and the last index."""
+    if isinstance(axis, slice):
+        return axis.start, axis.start + (_length(axis) - 1) * axis.step
+    return int(axis[0]), int(axis[-1])
+
+
+def _halves(
+    plain: Plain, spans: Sequence[tuple[int, int]], sizes: Sequence[int]
+) -> Iterator[tuple[Plain, tuple[slice, ...]]]:
+    """A selection of several chunks in two parts, cut between chunks, and where each goes in the result."""
+    widest = max(range(len(spans)), key=lambda axis: spans[axis][1] - spans[axis][0])
+    axis = plain.axes[widest]
+    assert not isinstance(axis, int)
+    middle = (sum(spans[widest]) + 1) // 2 * sizes[widest]
+    before = _before(axis, middle)
+    out_axis = sum(not isinstance(other, int) for other in plain.axes[:widest])
+    for half, place in ((_first(axis, before), slice(before)), (_rest(axis, before), slice(before, None))):
+        axes = (*plain.axes[:widest], half, *plain.axes[widest + 1 :])
+        shape = (*plain.shape[:out_axis], _length(half), *plain.shape[out_axis + 1 :])
+        yield Plain(axes, shape), (slice(None),) * out_axis + (place,)
+
+
+def _before(axis: slice | NDArray[np.int64], index: int) -> int:
+    """How many of what is selected lie before an index."""
+    if isinstance(axis, slice):
+        count: int = -((axis.start - index) // axis.step)
+        return count
+    return int(np.searchsorted(axis, index))
+
+
+def _first(axis: slice | NDArray[np.int64], count: int) -> slice | NDArray[np.int64]:
+    if isinstance(axis, slice):
+        return slice(axis.start, axis.start + (count - 1) * axis.step + 1, axis.step)
+    return axis[:count]
+
+
+def _rest(axis: slice | NDArray[np.int64], count: int) -> slice | NDArray[np.int64]:
+    if isinstance(axis, slice):
+        return slice(axis.start + count * axis.step, axis.stop, axis.step)
+    return axis[count:]
