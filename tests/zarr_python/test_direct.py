@@ -333,6 +333,24 @@ def few_chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     return
 
 
+def test_reads_of_many_bytes_are_cut_in_halves(monkeypatch: pytest.MonkeyPatch, no_loop: Callable[[], None]) -> None:
+    direct = DirectArray(created(MemoryStore(), **LAYOUTS["shards"]))
+    for module in (few, regions):
+        monkeypatch.setattr(module, "MAX_FEW_NBYTES", 200)
+    sizes: list[int] = []
+    run = few.FewBoxes.run
+
+    def noted(self: few.FewBoxes) -> Any:
+        sizes.append(self.boxes.nbytes)
+        return run(self)
+
+    monkeypatch.setattr(few.FewBoxes, "run", noted)
+    no_loop()
+    assert_same(direct[3:, 2], DATA[3:, 2])
+    assert len(sizes) > 1
+    assert all(size <= 2 * 6 * 8 * 4 * 2 for size in sizes)  # of one shard
+
+
 @pytest.mark.usefixtures("few_chunks")
 @pytest.mark.parametrize("layout", ["chunks", "shards", "small chunks"])
 def test_large_reads_are_cut_in_halves(layout: str, no_loop: Callable[[], None]) -> None:

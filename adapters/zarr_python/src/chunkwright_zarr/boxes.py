@@ -38,7 +38,7 @@ from chunkwright_zarr.counters import Path, count
 from chunkwright_zarr.crops import Boxes, ChunkPieces, Region, cut, regions, touched
 from chunkwright_zarr.driving import Keys, limits_for, prepared_chain, read_files, whole_fraction, whole_nbytes
 from chunkwright_zarr.edges import Edges
-from chunkwright_zarr.few import FewBoxes, region_boxes
+from chunkwright_zarr.few import MAX_FEW_NBYTES, FewBoxes, region_boxes
 from chunkwright_zarr.inline import granule
 from chunkwright_zarr.known import chunks_of, pipeline_of
 from chunkwright_zarr.ready import Ready
@@ -230,7 +230,8 @@ class _Call:
             return None
         ends = zip(self._starts[0].tolist(), self._shape, strict=True)
         box = tuple(slice(start, start + length, 1) for start, length in ends)
-        return region_boxes(ready, self._array.store_path, box, self._names, copyable(self.out[0, ...]))
+        few = region_boxes(ready, self._array.store_path, box, self._names, copyable(self.out[0, ...]))
+        return few if few is not None and few.boxes.nbytes <= MAX_FEW_NBYTES else None
 
     def read_only_box(self, box: FewBoxes) -> None:
         """Read it."""

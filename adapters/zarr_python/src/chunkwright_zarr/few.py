@@ -156,13 +156,14 @@ def few_boxes(ready: Ready, rows: list[Row], out: NDArray[Any], drop_axes: tuple
     reach = _reach(ready, places, kind, store)
     if reach is None:
         return None
-    return reach.few(ready, places, ready.box_reader.boxes(rows, store, out, drop_axes))
+    few = reach.few(ready, places, ready.box_reader.boxes(rows, store, out, drop_axes))
+    return few if few is not None and few.boxes.nbytes <= MAX_FEW_NBYTES else None
 
 
 def region_boxes(
     ready: Ready, at: StorePath, selection: tuple[Any, ...], names: tuple[str, str], out: NDArray[Any]
 ) -> FewBoxes | None:
-    """Look whether one selection of an array is one of a few plain boxes.
+    """Look whether one selection of an array is one of a few plain boxes, of any number of bytes.
 
     Parameters
     ----------
@@ -220,7 +221,7 @@ class _Reach:
 
     def few(self, ready: Ready, places: Sequence[Any], boxes: Boxes | None) -> FewBoxes | None:
         """The read, if these are a few boxes."""
-        if boxes is None or boxes.nbytes > MAX_FEW_NBYTES:
+        if boxes is None:
             return None
         return FewBoxes(ready, places, boxes, self.kind, self.root, self.packed, max_workers(), shard_index_cache())
 

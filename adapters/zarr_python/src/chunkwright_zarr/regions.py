@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from zarr.storage import StorePath
 
-from chunkwright_zarr.few import MAX_FEW, FewBoxes, region_boxes
+from chunkwright_zarr.few import MAX_FEW, MAX_FEW_NBYTES, FewBoxes, region_boxes
 from chunkwright_zarr.ready import Ready
 
 __all__ = ("Plain", "parts_of_region", "plain_selection")
@@ -152,10 +152,11 @@ def parts_of_region(
     """
     spans = [_span(axis, size) for axis, size in zip(plain.axes, ready.spec.shape, strict=True)]
     chunks = prod(last - first + 1 for first, last in spans)
-    found = region_boxes(ready, at, plain.axes, names, out) if chunks <= MAX_FEW else None
-    if found is not None or chunks == 1:
-        yield found
-        return
+    if chunks <= max(MAX_FEW, 1):
+        found = region_boxes(ready, at, plain.axes, names, out)
+        if found is None or chunks == 1 or found.boxes.nbytes <= MAX_FEW_NBYTES:
+            yield found
+            return
     for half, place in _halves(plain, spans, ready.spec.shape):
         for part in parts_of_region(ready, at, half, names, out[place]):
             yield part
