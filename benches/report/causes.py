@@ -8,6 +8,7 @@ to 40 until the caller has the result. A pipeline can change its own part only.
 
 from __future__ import annotations
 
+from benches.report.ratios import DIRECT
 from benches.results import Cell
 
 __all__ = ("cause_of",)
@@ -22,10 +23,12 @@ IN_PLACE = "zarrista writes over what is in a file, while a new file takes new p
 EQUAL = "both decode the same chunks with the same libraries; what is left is the call itself"
 
 
-def cause_of(cell: Cell) -> str:
-    """Say why others are ahead in a cell; nothing where that is not known."""
+def cause_of(cell: Cell, who: str) -> str:
+    """Say why others are ahead of one of ours in a cell; nothing where that is not known."""
     edge, _, compressor = cell.layout.partition(" ")
     operation = cell.operation
+    if who == DIRECT and operation.startswith("read"):
+        return ""
     if operation == "read boxes":
         return BOXES
     if "/" in edge:

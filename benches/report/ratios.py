@@ -1,8 +1,9 @@
 """What the times of a cell say: who was best, and how many times as fast we are.
 
 Ours is the first backend that was measured, Rust where it is installed. The limit of a cell is the raw limit plus what
-zarr-python itself costs there. Whole writes of small chunks are compared with rivals that replace objects atomically,
-since replacing thousands of files in place is something else than what zarr does.
+zarr-python itself costs there, except for reads that have nothing to do with zarr-python. Whole writes of small chunks
+are compared with rivals that replace objects atomically, since replacing thousands of files in place is something else
+than what zarr does.
 """
 
 from __future__ import annotations
@@ -14,18 +15,21 @@ import attrs
 
 from benches.results import Cell, Results, Row
 
-__all__ = ("DEFAULT", "FUSED", "Summary", "geometric_mean", "summaries")
+__all__ = ("DEFAULT", "DIRECT", "FUSED", "Summary", "geometric_mean", "summaries")
 
 DEFAULT, FUSED = "zarr batched", "zarr fused"
+# Of ours.
+DIRECT = "ours, direct"
 # Edges of chunks of which there are thousands.
 SMALL_CHUNK = 16
 
 
 @attrs.frozen
 class Summary:
-    """One cell: our time, and those of the best of others, in seconds; None where nobody was measured."""
+    """One cell: our time, who of ours took it, and times of the best of others, in seconds; None where nobody was."""
 
     cell: Cell
+    who: str
     ours: float
     best_name: str | None
     best: float | None
@@ -60,7 +64,7 @@ def summaries(results: Results, suite: str, *, ours: str | None = None, store: s
     for cell, rows in results.by_cell(suite).items():
         mine = ours or next((name for name in rows if results.role(name) == "ours"), None)
         if mine in rows and store in (None, cell.store):
-            found.append(_summary(results, cell, rows, rows[mine].seconds))
+            found.append(_summary(results, cell, rows, mine))
     return found
 
 
@@ -76,19 +80,26 @@ def has_small_chunks(layout: str) -> bool:
     return edge.isdigit() and int(edge) <= SMALL_CHUNK
 
 
-def _summary(results: Results, cell: Cell, rows: dict[str, Row], ours: float) -> Summary:
+def _summary(results: Results, cell: Cell, rows: dict[str, Row], mine: str) -> Summary:
     others = {name: row.seconds for name, row in rows.items() if results.role(name) in ("pipeline", "rival")}
     if cell.operation == "write all" and has_small_chunks(cell.layout):
         others = {name: took for name, took in others.items() if results.contenders[name]["atomic"]}
     best = min(others, key=others.__getitem__, default=None)
     pipelines = [row.seconds for name, row in rows.items() if results.role(name) == "pipeline"]
-    limit = rows["limit"].seconds + rows["nothing"].seconds if {"limit", "nothing"} <= rows.keys() else None
     return Summary(
         cell,
-        ours,
+        mine,
+        rows[mine].seconds,
         best,
         others[best] if best else None,
         min(pipelines, default=None),
         rows[DEFAULT].seconds if DEFAULT in rows else None,
-        limit,
+        _limit(cell, rows, mine),
     )
+
+
+def _limit(cell: Cell, rows: dict[str, Row], mine: str) -> float | None:
+    if not {"limit", "nothing"} <= rows.keys():
+        return None
+    is_zarrs = mine != DIRECT or cell.operation.startswith("write")
+    return rows["limit"].seconds + (rows["nothing"].seconds if is_zarrs else 0.0)

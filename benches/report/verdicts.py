@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import attrs
 
 from benches.report.causes import cause_of
-from benches.report.ratios import DEFAULT, FUSED, Summary, geometric_mean, has_small_chunks, summaries
+from benches.report.ratios import DEFAULT, DIRECT, FUSED, Summary, geometric_mean, has_small_chunks, summaries
 from benches.results import Results, Row
 
 __all__ = ("Verdict", "verdicts")
@@ -40,9 +40,7 @@ def verdicts(results: Results) -> list[Verdict]:
 def _local(results: Results) -> Iterator[Verdict]:
     """Through zarr-python's arrays, and through ours."""
     yield from _local_cells(summaries(results, "grid", store="local"), "local")
-    direct = next((name for name, one in results.contenders.items() if one["role"] == "ours direct"), None)
-    if direct is not None:
-        yield from _local_cells(summaries(results, "grid", ours=direct, store="local"), "local, DirectArray")
+    yield from _local_cells(summaries(results, "grid", ours=DIRECT, store="local"), "local, DirectArray")
 
 
 def _local_cells(found: list[Summary], where: str) -> Iterator[Verdict]:
@@ -179,5 +177,5 @@ def _line(one: Summary, ratio: float | None) -> str:
     limit = "" if one.limit is None else f", limit {one.limit * 1e3:.3g} ms"
     best = "" if one.best is None else f", {one.best_name} {one.best * 1e3:.3g} ms"
     line = f"{one.cell}: {ratio or 0:.2f} (ours {one.ours * 1e3:.3g} ms{best}{limit})"
-    cause = cause_of(one.cell)
+    cause = cause_of(one.cell, one.who)
     return f"{line}: {cause}" if cause else line

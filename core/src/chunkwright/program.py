@@ -26,7 +26,7 @@ from chunkwright.spec import ChunkSpec
 
 __all__ = ("Program",)
 
-COPIED_AT_ONCE = 8
+COPIED_AT_ONCE = 4
 """Bytes that are copied while a compressor gets one done."""
 
 
