@@ -35,7 +35,7 @@ from chunkwright_zarr.inline import is_small_selection, on_private_loop
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Group, Row, write_entries
 
-__all__ = ("drive_write", "locks_of")
+__all__ = ("drive_write", "locks_of", "write_job")
 
 MAX_WRITES_PLANNED_ON_LOOP = 512
 """Chunks of a write that are planned on the loop, at a microsecond or two each; zarr takes ten. More are planned in a
@@ -93,7 +93,7 @@ class _Write:
         self._readies, self._limits = readies, limits
         self._entries, self.source = write_entries(groups, value, drop_axes)
         parts = zip(groups, readies, self._entries, strict=True)
-        self.jobs = [_write_job(group, ready, entries, kind, limits) for group, ready, entries in parts]
+        self.jobs = [write_job(group, ready, entries, kind, limits) for group, ready, entries in parts]
 
     @property
     def is_small(self) -> bool:
@@ -112,7 +112,27 @@ class _Write:
         return True
 
 
-def _write_job(group: Group, ready: Ready, entries: Entries, kind: Kind, limits: Limits) -> WriteJob:
+def write_job(group: Group, ready: Ready, entries: Entries, kind: Kind, limits: Limits) -> WriteJob:
+    """Plan what is written to chunks of one spec.
+
+    Parameters
+    ----------
+    group
+        Where each chunk is, and whether it is complete; what rows say of selections does not matter.
+    ready
+        The chain of the chunks.
+    entries
+        The selections, numbered as the rows are.
+    kind
+        How the write is driven.
+    limits
+        Of the call.
+
+    Returns
+    -------
+    WriteJob
+        For the store bridge.
+    """
     chain = prepared_chain(ready)
     setters, spec = [row[0] for row in group.rows], group.spec
     complete = np.fromiter((row[4] for row in group.rows), bool, len(group.rows))
