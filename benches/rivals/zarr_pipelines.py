@@ -111,13 +111,14 @@ class DirectArray(ZarrPipeline):
 
 
 def ours() -> list[Contender]:
-    """Return our pipeline with each installed backend that loads, Rust first, and our array with the first of them."""
+    """Return our pipeline with each installed backend that loads, Rust first, and our array with Rust."""
     points = sorted(entry_points(group="chunkwright.backends"), key=lambda point: point.name, reverse=True)
     path, library = "chunkwright_zarr.CodecPipeline", "chunkwright-zarr"
     names = [point.name for point in points]
     pipelines = [ZarrPipeline(f"ours, {name}", path, "ours", library=library, backend=name) for name in names]
-    direct = DirectArray("ours, direct", path, "ours direct", library=library, backend=names[0]) if names else None
-    return [*pipelines, direct] if direct else [*pipelines]
+    if "rust" in names:  # no other backend reads without zarr-python
+        pipelines.append(DirectArray("ours, direct", path, "ours direct", library=library, backend="rust"))
+    return [*pipelines]
 
 
 def zarr_pipelines() -> list[Contender]:

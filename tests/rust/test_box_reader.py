@@ -128,6 +128,13 @@ def test_other_regions_are_left_alone(selection: tuple[Any, ...]) -> None:
     assert region(selection, np.zeros((2, 4), "u2")) is None
 
 
+def test_a_region_without_axes_is_left_alone() -> None:
+    prepared = CodecChain.from_json([LITTLE]).bind("uint16", 0).prepare((), backends=[RustBackend()])
+    found = box_reader_of(prepared)
+    assert found is not None
+    assert found.region((), ("c/", "/"), 100, np.zeros((), "u2")) is None
+
+
 def test_a_region_of_too_many_chunks_or_another_shape_is_left_alone() -> None:
     everything = (slice(0, 1 << 62, 1), slice(0, 1 << 62, 1))
     assert region(everything, np.zeros((2, 4), "u2")) is None

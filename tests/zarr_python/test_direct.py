@@ -4,85 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import zarr
-import zarr.core.array
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from zarr.core.buffer import cpu, default_buffer_prototype
+from zarr.core.chunk_key_encodings import V2ChunkKeyEncoding
 from zarr.errors import ChunkNotFoundError
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, WrapperStore, ZipStore
 
 from chunkwright import CorruptChunkError
-from chunkwright_zarr import CodecPipeline, DirectArray, few, regions
+from chunkwright_zarr import CodecPipeline, DirectArray, explain, few, read_boxes, regions
 from tests.support.arrays import assert_same
-
-UNSTABLE = "ignore::zarr.errors.UnstableSpecificationWarning"
-RUST = {"codec_pipeline.path": "chunkwright_zarr.CodecPipeline", "codec_pipeline.backend": "rust"}
-DATA = np.arange(20 * 15 * 3, dtype="i4").reshape(20, 15, 3)
-LAYOUTS: dict[str, dict[str, Any]] = {
-    "chunks": {"chunks": (8, 6, 2)},
-    "shards": {"chunks": (2, 3, 1), "shards": (8, 6, 2)},
-    "small chunks": {"chunks": (2, 2, 1)},
-    "version 2, Fortran order": {"chunks": (8, 6, 2), "zarr_format": 2, "order": "F"},
-    "keys with dots": {"chunks": (8, 6, 2), "chunk_key_encoding": {"name": "default", "separator": "."}},
-    "keys of version 2": {"chunks": (8, 6, 2), "chunk_key_encoding": {"name": "v2", "separator": "/"}},
-    "transposed": {"chunks": (8, 6, 2), "filters": [zarr.codecs.TransposeCodec(order=(2, 0, 1))]},
-    "one chunk": {"chunks": (20, 15, 3)},
-}
-BASIC: list[Any] = [
-    ...,
-    (),
-    slice(None),
-    7,
-    -1,
-    np.int64(3),
-    (3, 4, 2),
-    (-20, -15, -3),
-    (slice(7, 9), slice(5, 13), 1),
-    (slice(-5, None), ..., slice(1, 2)),
-    (..., 0),
-    (slice(1, 19, 5), slice(0, 15, 7)),
-    (slice(0, 20, 100),),
-    (slice(None, 1000), slice(-1000, 3)),
-]
-LISTS: list[Any] = [
-    (np.array([0, 7, 8, 19]), slice(None), np.array([0, 2])),
-    (np.array([3]), 4, slice(None)),
-    (np.array([-20, -1]), slice(2, 9, 3)),
-    (slice(3, 12), np.array([2, 2, 14], "u1")),
-    (np.arange(0, 20, 3), np.arange(15) % 2 == 0),
-    (np.arange(20) == 11, 14, 0),
-]
-
-
-class HoppedError(Exception):
-    """Somebody went to zarr-python's event loop."""
-
-
-@pytest.fixture
-def no_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Once called, whatever goes to zarr-python's loop raises."""
-
-    def refuse(coroutine: Any, *_: Any, **__: Any) -> Any:
-        coroutine.close()
-        raise HoppedError
-
-    return lambda: monkeypatch.setattr(zarr.core.array, "sync", refuse)
-
-
-def created(store: Any, values: NDArray[Any] = DATA, config: dict[str, Any] = RUST, **layout: Any) -> Any:
-    with zarr.config.set(config):
-        array = zarr.create_array(store, name="a/b", shape=values.shape, dtype=values.dtype, **layout)
-    array[...] = values
-    return array
+from tests.zarr_python.direct import BASIC, DATA, LAYOUTS, LISTS, RUST, UNSTABLE, created, reads
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
@@ -139,6 +80,7 @@ def test_lists_of_chunks_are_read_without_the_loop(no_loop: Callable[[], None]) 
         (True,),
         (np.bool_(True),),
         (1.0,),
+        (np.timedelta64(50, "s"),),
     ],
     ids=str,
 )
@@ -326,11 +268,10 @@ def test_threads_read_side_by_side(tmp_path: Path) -> None:
 
 
 @pytest.fixture(params=[1, 2, 7])
-def few_chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def few_chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reads of more than a few chunks are cut in halves."""
     for module in (few, regions):
         monkeypatch.setattr(module, "MAX_FEW", request.param)
-    return
 
 
 def test_reads_of_many_bytes_are_cut_in_halves(monkeypatch: pytest.MonkeyPatch, no_loop: Callable[[], None]) -> None:
@@ -358,9 +299,39 @@ def test_large_reads_are_cut_in_halves(layout: str, no_loop: Callable[[], None])
     no_loop()
     for selection in BASIC:
         assert_same(np.asarray(direct[selection]), DATA[selection])
-    if layout != "shards":
-        for rows, columns in (([0, 7, 8, 19], [0, 14]), ([9, 9, 10], [5, 6])):
-            assert_same(direct.oindex[rows, columns], DATA[np.ix_(rows, columns)])
+    for rows, columns in (([0, 7, 8, 19], [0, 14]), ([9, 9, 10], [5, 6])):
+        assert_same(direct.oindex[rows, columns], DATA[np.ix_(rows, columns)])
+
+
+def test_few_elements_of_many_chunks_are_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(1000, dtype="i4")
+    direct, made = DirectArray(created(MemoryStore(), values, chunks=(1,))), []
+    for module in (few, regions):
+        monkeypatch.setattr(module, "MAX_FEW", 10)
+    region_boxes = regions.region_boxes
+    monkeypatch.setattr(regions, "region_boxes", lambda *args, **keys: made.append(1) or region_boxes(*args, **keys))
+    assert_same(direct[3::100], values[3::100])
+    assert_same(direct.oindex[np.array([0, 500, 999])], values[[0, 500, 999]])
+    assert len(made) == 2
+
+
+def test_long_lists_over_many_chunks_are_not_copied_for_each(
+    monkeypatch: pytest.MonkeyPatch, no_loop: Callable[[], None]
+) -> None:
+    direct = DirectArray(created(MemoryStore(), chunks=(20, 1, 1)))
+    monkeypatch.setattr(regions, "MAX_LISTED", 30)
+    most: list[int] = []
+    run = few.FewBoxes.run
+
+    def noted(self: few.FewBoxes) -> Any:
+        most.append(len(self.places))
+        return run(self)
+
+    monkeypatch.setattr(few.FewBoxes, "run", noted)
+    no_loop()
+    rows = np.array([0, 1, 3, 7, 8, 9, 13, 19])
+    assert_same(direct.oindex[rows], DATA[rows])
+    assert max(most) <= 3
 
 
 def test_the_other_backend_leaves_reads_to_zarr() -> None:
@@ -385,30 +356,73 @@ def test_buffers_of_others_are_zarrs() -> None:
     assert made
 
 
-@st.composite
-def reads(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], tuple[Any, ...]]:
-    """Shape of an array, of its chunks, and a selection with a list, a slice or an integer for each axis."""
-    ndim = draw(st.integers(1, 3))
-    shape = tuple(draw(st.lists(st.integers(1, 12), min_size=ndim, max_size=ndim)))
-    chunks = tuple(draw(st.lists(st.integers(1, 5), min_size=ndim, max_size=ndim)))
-    return shape, chunks, tuple(draw(_items(extent)) for extent in shape)
-
-
-def _items(extent: int) -> st.SearchStrategy[Any]:
-    lists = st.lists(st.integers(-extent, extent - 1), min_size=1, max_size=8)
-    return st.one_of(
-        st.integers(-extent, extent - 1),
-        st.slices(extent).filter(lambda item: item.step is None or item.step > 0),
-        lists.map(np.array),
-        lists.map(lambda values: np.sort(np.array(values) % extent)),
-        st.lists(st.booleans(), min_size=extent, max_size=extent).map(np.array),
-    )
-
-
-@settings(deadline=None, max_examples=300)
-@given(reads())
-def test_any_selection_is_what_zarr_reads(case: tuple[tuple[int, ...], tuple[int, ...], tuple[Any, ...]]) -> None:
-    shape, chunks, selection = case
+@pytest.mark.parametrize("most", [1, 3, 8192])
+@settings(deadline=None, max_examples=100)
+@given(case=reads())
+def test_any_selection_is_what_zarr_reads(
+    case: tuple[tuple[int, ...], dict[str, Any], tuple[Any, ...]], most: int
+) -> None:
+    shape, layout, selection = case
     values = np.arange(np.prod(shape), dtype="u2").reshape(shape)
-    array = created(MemoryStore(), values, chunks=chunks)
-    assert_same(np.asarray(DirectArray(array).oindex[selection]), np.asarray(array.oindex[selection]))
+    array = created(MemoryStore(), values, **layout)
+    theirs = np.asarray(array.oindex[selection])
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (few, regions):
+            patch.setattr(module, "MAX_FEW", most)
+        assert_same(np.asarray(DirectArray(array).oindex[selection]), theirs)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "u8"])
+def test_lists_may_have_a_type_that_the_axis_is_too_long_for(dtype: str, no_loop: Callable[[], None]) -> None:
+    values = np.arange(40_000, dtype="i4")
+    direct = DirectArray(created(MemoryStore(), values, chunks=(5000,)))
+    no_loop()
+    numbers = np.array([0, 1, 127], dtype)
+    assert_same(direct.oindex[numbers], values[numbers])
+    if dtype == "i1":
+        assert_same(direct.oindex[np.array([-2, -1], "i1")], values[-2:])
+
+
+@pytest.mark.parametrize("out", [np.zeros((2, 15, 3), "i4"), np.zeros(1)], ids=["fits", "one element"])
+def test_results_go_into_zarrs_buffers_only(out: NDArray[Any]) -> None:
+    direct = DirectArray(created(MemoryStore(), chunks=(8, 6, 2)))
+    for get in (direct.get_basic_selection, direct.get_orthogonal_selection):
+        with pytest.raises(TypeError, match="NDBuffer"):
+            get(slice(3, 5), out=out)  # type: ignore[arg-type]
+
+
+class FolderOfHundred(V2ChunkKeyEncoding):
+    """Puts every hundred chunks into a folder of their own."""
+
+    def encode_chunk_key(self, chunk_coords: tuple[int, ...]) -> str:
+        return "-".join(f"{number // 100}/{number:x}" for number in chunk_coords)
+
+
+def test_keys_that_somebody_else_makes_are_asked_for() -> None:
+    values = np.arange(400, dtype="i4").reshape(200, 2)
+    array = created(MemoryStore(), values, chunks=(1, 2))
+    metadata = replace(array.metadata, chunk_key_encoding=FolderOfHundred(separator="/"))
+    object.__setattr__(array.async_array, "metadata", metadata)
+    array[...] = values
+    direct = DirectArray(array)
+    assert_same(direct[...], values)
+    direct[150:] = -values[150:]
+    assert_same(array[...], np.concatenate([values[:150], -values[150:]]))
+    assert_same(read_boxes(array, [[120, 0]], (30, 2))[0], values[120:150])
+    assert any("1/" in key for key in array.store._store_dict)
+
+
+def test_an_array_is_equal_to_the_one_it_was_made_of() -> None:
+    array = created(MemoryStore(), chunks=(8, 6, 2))
+    assert DirectArray(array) == array == DirectArray(array)
+    assert DirectArray(array) != created(MemoryStore(), chunks=(8, 6, 1))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(DirectArray(array))
+
+
+def test_it_is_explained() -> None:
+    array = created(MemoryStore(), chunks=(8, 6, 2))
+    assert "on the calling thread" in explain(DirectArray(array)).read.reason
+    assert "on the calling thread" not in explain(array).read.reason
+    late = DirectArray(created(WrapperStore(MemoryStore()), chunks=(8, 6, 2)))
+    assert explain(late).read.path == "async"

@@ -56,7 +56,7 @@ enum Keys {
     Made(Vec<String>),
 }
 
-/// What a caller's array has: the array, its number of axes, how many bytes are swapped, and an element to fill it with.
+/// What a caller's array has: the array, its number of axes, bytes of the units of its elements, and one to fill it with.
 type PyOut<'py> = (Bound<'py, PyAny>, usize, usize, Vec<u8>);
 
 #[pymethods]
@@ -84,7 +84,7 @@ impl BoxReader {
             return Ok(None);
         }
         let py = rows.py();
-        self.taken(py, parser.rows, out, || Keys::Rows(rows.unbind()))
+        self.boxes_of(py, parser.rows, out, || Keys::Rows(rows.unbind()))
     }
 
     /// Read one selection of an array whose chunks lie on a regular grid: an integer, a slice or ascending indices along each
@@ -94,22 +94,22 @@ impl BoxReader {
     fn region(
         &self,
         selection: Bound<'_, PyTuple>,
-        names: (String, String),
-        most: usize,
+        key_format: (String, String),
+        max_chunks: usize,
         out: PyOut<'_>,
     ) -> PyResult<Option<Boxes>> {
         let items: Option<Vec<Item>> = selection.iter().map(|item| Item::of(&item)).collect();
-        let Some(found) = items.and_then(|items| region::cut(&items, &self.shape, most)) else {
+        let Some(found) = items.and_then(|items| region::cut(&items, &self.shape, max_chunks)) else {
             return Ok(None);
         };
-        let keys = || Keys::Made(found.cells.chunks(self.shape.len().max(1)).map(|cell| key(&names, cell)).collect());
-        self.taken(selection.py(), found.rows, out, keys)
+        let keys = || Keys::Made(found.cells.chunks(self.shape.len()).map(|cell| key(&key_format, cell)).collect());
+        self.boxes_of(selection.py(), found.rows, out, keys)
     }
 }
 
 impl BoxReader {
     /// What is taken of chunks, with the array that it goes to; None when it does not fit there.
-    fn taken(
+    fn boxes_of(
         &self,
         py: Python<'_>,
         rows: Rows,
@@ -127,7 +127,7 @@ impl BoxReader {
         let selected = rows.finish(&self.order);
         let mut pieces = None;
         if let Some(shards) = &self.shards {
-            if !selected.is_boxes() {
+            if !selected.ascends() {
                 return Ok(None);
             }
             let made = selected.with_entries(|entries| shards.get().cut(entries));

@@ -1,12 +1,12 @@
-//! Boxes of shards, cut along the grid of inner chunks.
+//! Boxes of shards and lists that ascend, cut along the grid of inner chunks.
 //!
-//! The same as `chunkwright.grid.split` for entries without index lists, which is the reference. What is kept of each
+//! The same as `chunkwright.grid.split`, which is the reference. What is kept of each
 //! part of an entry is which it is; where its elements are is worked out when its inner chunk's turn comes, so that a
 //! batch of many inner chunks takes little memory.
 
 use std::ops::Range;
 
-use crate::entries::{Entries, Layout, Selections};
+use crate::entries::{Entries, Layout, List, Selections};
 use crate::errors::{Fault, Kind, Outcome};
 use crate::place::{Direction, Place};
 use crate::read::groups;
@@ -26,6 +26,8 @@ pub struct Clip {
     step: Vec<i64>,
     out_start: Vec<i64>,
     out_step: Vec<i64>,
+    /// Along axes with lists what is in the inner chunk, counted from its beginning.
+    lists: Vec<Vec<i64>>,
 }
 
 /// Which parts of entries are in which inner chunk; those of one inner chunk follow each other.
@@ -59,10 +61,11 @@ impl Pieces {
     /// Cut entries along a grid of inner chunks.
     ///
     /// # Errors
-    /// When an entry is outside of its shard, or is not a box.
+    /// When an entry is outside of its shard, or neither a box nor made of lists that ascend.
     pub fn new(entries: &Entries<'_>, inner: &[usize], grid: &[usize]) -> Outcome<Self> {
-        if !entries.is_boxes() || entries.axes.len() != grid.len() {
-            return Err(Fault::new(Kind::Plan, "entries of shards have to be boxes"));
+        let is_simple = entries.out_lists.iter().all(Option::is_none);
+        if !is_simple || entries.axes.len() != grid.len() {
+            return Err(Fault::new(Kind::Plan, "entries of shards have to land in boxes"));
         }
         let made = Self { pieces: Vec::new(), heads: vec![0] };
         let mut cutting = Cutting { entries, inner, grid, made };
@@ -118,8 +121,11 @@ impl Cutting<'_> {
     /// The cells that an entry touches along an axis.
     fn along(&self, row: usize, axis: usize) -> Outcome<Vec<usize>> {
         let at = row * self.grid.len() + axis;
-        let (start, count, step) = (self.entries.start[at], self.entries.count[at], self.entries.step[at]);
         let (size, extent) = (self.inner[axis], self.inner[axis] * self.grid[axis]);
+        if let Some(list) = &self.entries.lists[axis] {
+            return cells_of(list.run(row)?, size, extent);
+        }
+        let (start, count, step) = (self.entries.start[at], self.entries.count[at], self.entries.step[at]);
         let outside = || {
             let found = format!("{count} elements from {start} on, {step} apart");
             Fault::new(Kind::Selection, "an entry is outside of its chunk").with(format!("below {extent}"), found)
@@ -139,6 +145,18 @@ impl Cutting<'_> {
         }
         Ok(cells)
     }
+}
+
+/// The cells that a list touches along an axis.
+fn cells_of(list: &[i64], size: usize, extent: usize) -> Outcome<Vec<usize>> {
+    let ends = list.first().zip(list.last());
+    if !list.is_sorted() || ends.is_some_and(|(first, last)| *first < 0 || *last >= extent.cast_signed() as i64) {
+        return Err(Fault::new(Kind::Selection, "a list does not ascend within its chunk"));
+    }
+    let mut cells: Vec<usize> =
+        list.iter().filter_map(|index| usize::try_from(*index).ok()).map(|index| index / size).collect();
+    cells.dedup();
+    Ok(cells)
 }
 
 impl Cut<'_> {
@@ -184,10 +202,10 @@ impl Cut<'_> {
         for axis in (0..ndim).rev() {
             let begin = rest % self.grid[axis] * self.inner[axis];
             rest /= self.grid[axis];
-            let (start, count, step) = (clip.start[axis], clip.count[axis], clip.step[axis]);
-            let (first, count) = clipped(start, count, step, begin, self.inner[axis]);
-            clip.start[axis] = start + first * step - begin.cast_signed() as i64;
-            clip.count[axis] = count;
+            let first = match &self.entries.lists[axis] {
+                Some(list) => clip.take_list(axis, list.run(piece.row as usize)?, begin, self.inner[axis]),
+                None => clip.take_slice(axis, begin, self.inner[axis]),
+            };
             if let Some(out) = self.entries.axes[axis] {
                 let moved = first.checked_mul(clip.out_step[out]).and_then(|by| clip.out_start[out].checked_add(by));
                 clip.out_start[out] =
@@ -199,6 +217,39 @@ impl Cut<'_> {
 }
 
 impl Clip {
+    /// Keep of a slice what is in a cell, and return the number of its first element.
+    fn take_slice(&mut self, axis: usize, begin: usize, size: usize) -> i64 {
+        let (start, count, step) = (self.start[axis], self.count[axis], self.step[axis]);
+        let (first, count) = clipped(start, count, step, begin, size);
+        self.start[axis] = start + first * step - begin.cast_signed() as i64;
+        self.count[axis] = count;
+        first
+    }
+
+    /// The same of a list.
+    fn take_list(&mut self, axis: usize, list: &[i64], begin: usize, size: usize) -> i64 {
+        let begin = begin.cast_signed() as i64;
+        let first = list.partition_point(|index| *index < begin);
+        let end = list.partition_point(|index| *index < begin + size.cast_signed() as i64);
+        self.lists[axis].clear();
+        self.lists[axis].extend(list[first..end].iter().map(|index| index - begin));
+        self.count[axis] = (end - first).cast_signed() as i64;
+        first.cast_signed() as i64
+    }
+
+    /// Where the list along each axis begins and ends; nothing when there are none.
+    fn offsets(&self, entries: &Entries<'_>) -> Vec<[i64; 2]> {
+        if entries.is_boxes() {
+            return Vec::new();
+        }
+        self.lists.iter().map(|list| [0, list.len().cast_signed() as i64]).collect()
+    }
+
+    fn lists<'a>(&'a self, entries: &Entries<'_>, offsets: &'a [[i64; 2]]) -> Vec<Option<List<'a>>> {
+        let axes = self.lists.iter().zip(offsets).zip(entries.lists);
+        axes.map(|((values, offsets), known)| known.map(|_| List { values, offsets })).collect()
+    }
+
     fn set(&mut self, entries: &Entries<'_>, row: Range<usize>, out_row: Range<usize>) {
         for (mine, column) in [
             (&mut self.start, &entries.start[row.clone()]),
@@ -210,6 +261,7 @@ impl Clip {
             mine.clear();
             mine.extend_from_slice(column);
         }
+        self.lists.resize_with(entries.axes.len(), Vec::new);
     }
 }
 
@@ -217,6 +269,8 @@ impl Selections for Cut<'_> {
     fn find(&self, row: usize, place: &mut Place, chunk: &Layout, out: &Layout, direction: Direction) -> Outcome<()> {
         let mut clip = std::mem::take(&mut place.clip);
         let found = self.clip(self.pieces.pieces[row], &mut clip).and_then(|()| {
+            let offsets = clip.offsets(self.entries);
+            let lists = clip.lists(self.entries, &offsets);
             let one = Entries {
                 chunk: &[0],
                 start: &clip.start,
@@ -225,7 +279,7 @@ impl Selections for Cut<'_> {
                 out_start: &clip.out_start,
                 out_step: &clip.out_step,
                 axes: self.entries.axes,
-                lists: self.entries.lists,
+                lists: if lists.is_empty() { self.entries.lists } else { &lists },
                 out_lists: self.entries.out_lists,
             };
             place.find(&one, 0, chunk, out, direction)
@@ -241,6 +295,9 @@ impl Selections for Cut<'_> {
             let begin = rest % self.grid[axis] * self.inner[axis];
             rest /= self.grid[axis];
             let at = piece.row as usize * self.grid.len() + axis;
+            if self.entries.lists[axis].is_some() {
+                return false;
+            }
             let step = self.entries.step[at];
             let (_, count) = clipped(self.entries.start[at], self.entries.count[at], step, begin, shape[axis]);
             (step == 1 || shape[axis] == 1) && usize::try_from(count) == Ok(shape[axis])

@@ -189,11 +189,8 @@ impl Reading<'_> {
             [] => self.chunk.nbytes,
             ranges => ranges.iter().map(Range::len).sum(),
         };
-        let mut all = (0..items.len()).map(wanted).scan(0_usize, |sum, bytes| {
-            *sum = sum.saturating_add(bytes);
-            Some(*sum)
-        });
-        self.chunk.stages.is_empty() && all.all(|sum| sum <= COPIED_ALONE)
+        let within = |sum: usize, bytes: usize| sum.checked_add(bytes).filter(|sum| *sum <= COPIED_ALONE);
+        self.chunk.stages.is_empty() && (0..items.len()).map(wanted).try_fold(0, within).is_some()
     }
 
     /// All chunks that have bytes; those that are known to be missing are settled at once.

@@ -25,8 +25,8 @@ pub struct Region {
     pub cells: Vec<i64>,
 }
 
-/// Cut a selection along chunks of a shape; None when there are more chunks than so many, when lists do not ascend, or when
-/// something is negative.
+/// Cut a selection along chunks of a shape; None when there are no axes, or more chunks than so many, when lists do not
+/// ascend, or when something is negative.
 #[must_use]
 pub fn cut(selection: &[Item], shape: &[usize], most: usize) -> Option<Region> {
     let length = |size: &usize| i64::try_from(*size).ok().filter(|size| *size > 0);
@@ -34,7 +34,7 @@ pub fn cut(selection: &[Item], shape: &[usize], most: usize) -> Option<Region> {
     let along = |(item, size): (&Item, &i64)| segments(item, *size, most);
     let axes: Vec<Vec<Segment>> = selection.iter().zip(&sizes).map(along).collect::<Option<_>>()?;
     let chunks = axes.iter().try_fold(1_usize, |product, axis| product.checked_mul(axis.len()))?;
-    if chunks > most || selection.len() != shape.len() {
+    if chunks > most || shape.is_empty() || selection.len() != shape.len() {
         return None;
     }
     let mut landing = 0..;

@@ -39,10 +39,13 @@ impl Selected {
         self.chunk.is_empty()
     }
 
-    /// Whether no axis has a list.
+    /// Whether the lists of all axes ascend.
     #[must_use]
-    pub fn is_boxes(&self) -> bool {
-        self.lists.iter().all(Option::is_none)
+    pub fn ascends(&self) -> bool {
+        self.lists
+            .iter()
+            .flatten()
+            .all(|runs| (0..runs.rows()).all(|row| runs.list().run(row).is_ok_and(<[i64]>::is_sorted)))
     }
 
     /// Lend the columns.

@@ -48,11 +48,11 @@ class NativeBoxReader:
         return None if target is None else self._native.boxes(rows, store, drop_axes, target)
 
     def region(
-        self, selection: tuple[Any, ...], names: tuple[str, str], most: int, out: NDArray[Any]
+        self, selection: tuple[Any, ...], key_format: tuple[str, str], max_chunks: int, out: NDArray[Any]
     ) -> _native.Boxes | None:
         """Read one selection of an array; see :class:`~chunkwright_store.box_reader.BoxReader`."""
         target = self._target(out)
-        return None if target is None else self._native.region(selection, names, most, target)
+        return None if target is None else self._native.region(selection, key_format, max_chunks, target)
 
     def _target(self, out: NDArray[Any]) -> tuple[NDArray[Any], int, int, bytes] | None:
         """What the native module is told of an array; None when elements need to be converted."""

@@ -196,8 +196,8 @@ class BoxReader:
     def region(
         self,
         selection: tuple[Any, ...],
-        names: tuple[str, str],
-        most: int,
+        key_format: tuple[str, str],
+        max_chunks: int,
         out: tuple[NDArray[Any], int, int, bytes],
     ) -> Boxes | None:
         """Read one selection of an array on a regular grid: an integer, a slice or ascending indices along each axis.

@@ -121,7 +121,7 @@ class BoxReader(Protocol):
         """
 
     def region(
-        self, selection: tuple[Any, ...], names: tuple[str, str], most: int, out: NDArray[Any], /
+        self, selection: tuple[Any, ...], key_format: tuple[str, str], max_chunks: int, out: NDArray[Any], /
     ) -> Boxes | None:
         """Look at one selection of an array whose chunks lie on a regular grid.
 
@@ -130,9 +130,9 @@ class BoxReader(Protocol):
         selection
             For each axis an integer, a slice of which nothing is left out, or int64 indices that ascend; none negative.
             An integer leaves the caller's array without the axis.
-        names
+        key_format
             Keys of chunks are the first, and the numbers of the chunk along each axis with the second between them.
-        most
+        max_chunks
             Most chunks.
         out
             The caller's array.
@@ -141,7 +141,7 @@ class BoxReader(Protocol):
         -------
         Boxes or None
             None for more chunks, for other selections than the backend reads, and for arrays of a dtype that elements
-            need conversion for, or of another shape.
+            need conversion for, or of less room.
         """
 
 

@@ -39,6 +39,7 @@ from chunkwright_zarr.crops import Boxes, ChunkPieces, Region, cut, regions, tou
 from chunkwright_zarr.driving import Keys, limits_for, prepared_chain, read_files, whole_fraction, whole_nbytes
 from chunkwright_zarr.edges import Edges
 from chunkwright_zarr.few import MAX_FEW_NBYTES, FewBoxes, region_boxes
+from chunkwright_zarr.grid_array import GridArray
 from chunkwright_zarr.inline import granule
 from chunkwright_zarr.known import chunks_of, pipeline_of
 from chunkwright_zarr.ready import Ready
@@ -215,7 +216,7 @@ class _Call:
         self._dtype = metadata.dtype.to_native_dtype()
         self.out = _target(out, (len(self._starts), *self._shape), self._dtype)
         chunks = chunks_of(self._array)
-        self._edges, self._spec, self._names = chunks.edges, chunks.spec, chunks.names
+        self._edges, self._spec, self._keys = chunks.edges, chunks.spec, chunks.keys
         self._pipeline = pipeline_of(self._array, self._spec)
         self._missing: list[str] = []
         self._paths: set[Path] = set()
@@ -226,11 +227,12 @@ class _Call:
         if len(self._starts) != 1:
             return None
         ready = self._ready(self._spec.shape)
-        if self._names is None or 0 in self._shape:
+        if self._keys is None or 0 in self._shape:
             return None
         ends = zip(self._starts[0].tolist(), self._shape, strict=True)
         box = tuple(slice(start, start + length, 1) for start, length in ends)
-        few = region_boxes(ready, self._array.store_path, box, self._names, copyable(self.out[0, ...]))
+        array = GridArray(ready, self._array.store_path, self._keys, self._array.metadata.shape)
+        few = region_boxes(array, box, out=copyable(self.out[0, ...]))
         return few if few is not None and few.boxes.nbytes <= MAX_FEW_NBYTES else None
 
     def read_only_box(self, box: FewBoxes) -> None:

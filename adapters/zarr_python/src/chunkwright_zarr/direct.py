@@ -14,31 +14,45 @@ import asyncio
 from copy import copy
 from typing import Any
 
+import attrs
 import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.core.array import AsyncArray
-from zarr.core.buffer import cpu, default_buffer_prototype
+from zarr.core.buffer import BufferPrototype, NDBuffer, cpu, default_buffer_prototype
 
 from chunkwright_zarr.arrays import AnyArray, async_array_of
 from chunkwright_zarr.counters import count
+from chunkwright_zarr.grid_array import GridArray
 from chunkwright_zarr.known import chunks_of, pipeline_of
-from chunkwright_zarr.pipeline import CodecPipeline
-from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.region_writes import write_region
-from chunkwright_zarr.regions import Plain, parts_of_region, plain_selection
+from chunkwright_zarr.regions import PlainSelection, parts_of_region, plain_selection
 from chunkwright_zarr.specs import copyable
 
 __all__ = ("DirectArray",)
 
 
+@attrs.frozen(eq=False)
+class _Kept:
+    """What is the same in every call, as long as the array and zarr's configuration have these objects."""
+
+    metadata: Any
+    config: Any
+    prototype: BufferPrototype
+    grid: GridArray | None
+
+    def is_for(self, array: AsyncArray[Any], prototype: BufferPrototype) -> bool:
+        is_same = self.metadata is array.metadata and self.config is array.config
+        return is_same and self.prototype == prototype
+
+
 class DirectArray(zarr.Array[Any]):
     """A zarr array whose local files and memory are read and written on the calling thread, without zarr's event loop.
 
-    Everything that :class:`zarr.Array` does, with the same results. Reads by integers, slices and orthogonal lists take
-    the short way where the store is a local one, a memory store or a zip file of shards, and the codecs are run by a
-    backend that reads regions (Rust). So do writes of an array, of this array's dtype, to integers and slices of local
-    and memory stores. All other calls go through zarr and this package's pipeline.
+    Everything that :class:`zarr.Array` does, with the same results. Reads by integers, slices and orthogonal lists that
+    ascend take the short way where the store is a local one, a memory store or a zip file of shards, and the codecs are
+    run by a backend that reads regions (Rust). So do writes of an array, of this one's dtype, to integers and slices of
+    local and memory stores. All other calls go through zarr and this package's pipeline.
 
     Parameters
     ----------
@@ -62,11 +76,19 @@ class DirectArray(zarr.Array[Any]):
     True
     """
 
+    _kept: _Kept | None = None
+
     def __init__(self, array: AnyArray) -> None:
         super().__init__(_under_our_pipeline(async_array_of(array)))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # What is kept is made again where the array is used.
         return type(self), (self.async_array,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, zarr.Array) and other.async_array == self.async_array
+
+    __hash__ = None  # type: ignore[assignment]  # as of zarr's arrays
 
     def __getitem__(self, selection: Any) -> Any:
         plain = plain_selection(selection, self.shape, orthogonal=False)
@@ -74,15 +96,26 @@ class DirectArray(zarr.Array[Any]):
         found = self._read(plain if plain is not None and plain.shape else None)
         return super().__getitem__(selection) if found is None else found
 
-    def get_basic_selection(self, selection: Any = Ellipsis, **options: Any) -> Any:
+    def __setitem__(self, selection: Any, value: Any) -> None:
+        if not self._write(selection, value):
+            super().__setitem__(selection, value)
+
+    def get_basic_selection(
+        self,
+        selection: Any = Ellipsis,
+        *,
+        out: NDBuffer | None = None,
+        prototype: BufferPrototype | None = None,
+        fields: Any = None,
+    ) -> Any:
         """Read integers and slices; see :meth:`zarr.Array.get_basic_selection`.
 
         Parameters
         ----------
         selection
             Integers, slices, an ellipsis; or a tuple of these.
-        **options
-            Those of zarr's method; with any of them the call is zarr's.
+        out, prototype, fields
+            As zarr's; with any of them the call is zarr's.
 
         Returns
         -------
@@ -99,21 +132,29 @@ class DirectArray(zarr.Array[Any]):
         >>> DirectArray(zarr.ones(store={}, shape=(4,), chunks=(2,))).get_basic_selection(slice(1, 3)).tolist()
         [1.0, 1.0]
         """
-        plain = None if _given(options) else plain_selection(selection, self.shape, orthogonal=False)
+        is_plain = out is None and prototype is None and not fields
+        plain = plain_selection(selection, self.shape, orthogonal=False) if is_plain else None
         found = self._read(plain)
         if found is None:
-            return super().get_basic_selection(selection, **options)
+            return super().get_basic_selection(selection, out=out, prototype=prototype, fields=fields)
         return found if found.ndim else found[()]
 
-    def get_orthogonal_selection(self, selection: Any, **options: Any) -> Any:
+    def get_orthogonal_selection(
+        self,
+        selection: Any,
+        *,
+        out: NDBuffer | None = None,
+        fields: Any = None,
+        prototype: BufferPrototype | None = None,
+    ) -> Any:
         """Read integers, slices and arrays, each along its own axis; see :meth:`zarr.Array.get_orthogonal_selection`.
 
         Parameters
         ----------
         selection
             Integers, slices, one-dimensional integer or Boolean arrays; or a tuple of these.
-        **options
-            Those of zarr's method; with any of them the call is zarr's.
+        out, fields, prototype
+            As zarr's; with any of them the call is zarr's.
 
         Returns
         -------
@@ -131,15 +172,15 @@ class DirectArray(zarr.Array[Any]):
         >>> array.oindex[[0, 3], 1:].shape
         (2, 3)
         """
-        plain = None if _given(options) else plain_selection(selection, self.shape, orthogonal=True)
-        found = self._read(plain)
-        return super().get_orthogonal_selection(selection, **options) if found is None else found
+        is_plain = out is None and prototype is None and not fields
+        found = self._read(plain_selection(selection, self.shape, orthogonal=True) if is_plain else None)
+        if found is None:
+            return super().get_orthogonal_selection(selection, out=out, fields=fields, prototype=prototype)
+        return found
 
-    def __setitem__(self, selection: Any, value: Any) -> None:
-        if not self._write(self._to_be_written(selection, value), value):
-            super().__setitem__(selection, value)
-
-    def set_basic_selection(self, selection: Any, value: Any, **options: Any) -> None:
+    def set_basic_selection(
+        self, selection: Any, value: Any, *, fields: Any = None, prototype: BufferPrototype | None = None
+    ) -> None:
         """Write to integers and slices; see :meth:`zarr.Array.set_basic_selection`.
 
         Parameters
@@ -148,8 +189,8 @@ class DirectArray(zarr.Array[Any]):
             Integers, slices, an ellipsis; or a tuple of these.
         value
             What is written, of the selection's shape or one that NumPy broadcasts to it.
-        **options
-            Those of zarr's method; with any of them the call is zarr's.
+        fields, prototype
+            As zarr's; with any of them the call is zarr's.
 
         Raises
         ------
@@ -163,50 +204,49 @@ class DirectArray(zarr.Array[Any]):
         >>> array[:].tolist()
         [0.0, 5.0, 6.0, 0.0]
         """
-        plain = None if _given(options) else self._to_be_written(selection, value)
-        if not self._write(plain, value):
-            super().set_basic_selection(selection, value, **options)
+        if fields or prototype is not None or not self._write(selection, value):
+            super().set_basic_selection(selection, value, fields=fields, prototype=prototype)
 
-    def _read(self, plain: Plain | None) -> NDArray[Any] | None:
+    def _read(self, plain: PlainSelection | None) -> NDArray[Any] | None:
         """Read here; None when zarr has to."""
-        opened = _opened(self.async_array) if plain is not None else None
-        if plain is None or opened is None or not self.config.read_missing_chunks:
+        grid = None if plain is None or not self.config.read_missing_chunks else self._reached_here()
+        if plain is None or grid is None or grid.ready.box_reader is None:
             return None
-        ready, names = opened
-        if ready.box_reader is None:
-            return None
-        out = np.empty(plain.shape, self.dtype, ready.spec.order)
-        for part in parts_of_region(ready, self.store_path, plain, names, copyable(out)):
+        out = np.empty(plain.shape, self.dtype, grid.ready.spec.order)
+        for number, part in enumerate(parts_of_region(grid, plain, out=copyable(out))):
             if part is None:
                 return None
+            if number == 0:
+                count("read", "sync")
             part.run()
-        count("read", "sync")
         return out
 
-    def _to_be_written(self, selection: Any, value: Any) -> Plain | None:
-        """What is written to; None when zarr has something to convert or to broadcast."""
+    def _write(self, selection: Any, value: Any) -> bool:
+        """Write here; False when zarr has to, because there is something to convert or to broadcast, for instance."""
         if type(value) is not np.ndarray or value.dtype != self.dtype or value.dtype.hasobject:
-            return None
-        plain = plain_selection(selection, self.shape, orthogonal=False)
-        return plain if plain is not None and plain.shape == value.shape else None
-
-    def _write(self, plain: Plain | None, value: Any) -> bool:
-        """Write here; False when zarr has to."""
-        opened = _opened(self.async_array) if plain is not None else None
-        if plain is None or opened is None:
             return False
-        ready, names = opened
-        return write_region(ready, self.store_path, self.shape, plain, names, value)
+        plain = plain_selection(selection, self.shape, orthogonal=False)
+        grid = self._reached_here() if plain is not None and plain.shape == value.shape else None
+        return plain is not None and grid is not None and write_region(grid, plain, value=value)
+
+    def _reached_here(self) -> GridArray | None:
+        """The array's chunks; None when it is not for this thread to reach them, or not in main memory."""
+        prototype = default_buffer_prototype()
+        if asyncio._get_running_loop() is not None or prototype.nd_buffer is not cpu.NDBuffer:
+            return None
+        kept = self._kept
+        if kept is None or not kept.is_for(self.async_array, prototype):
+            array = self.async_array
+            kept = self._kept = _Kept(array.metadata, array.config, prototype, _grid_array(array))
+        return kept.grid
 
 
-def _opened(array: AsyncArray[Any]) -> tuple[Ready, tuple[str, str]] | None:
-    """The chain of an array's chunks and their names; None when they are not for this thread."""
-    is_ours = asyncio._get_running_loop() is None and default_buffer_prototype().nd_buffer is cpu.NDBuffer
-    chunks = chunks_of(array) if is_ours else None
-    if chunks is None or chunks.names is None:
+def _grid_array(array: AsyncArray[Any]) -> GridArray | None:
+    chunks = chunks_of(array)
+    if chunks.keys is None:
         return None
-    pipeline: CodecPipeline = array.codec_pipeline  # type: ignore[assignment]  # seen to when the array was made
-    return pipeline.ready_for(chunks.spec), chunks.names
+    ready = pipeline_of(array, chunks.spec).ready_for(chunks.spec)
+    return GridArray(ready, array.store_path, chunks.keys, array.metadata.shape)
 
 
 def _under_our_pipeline(array: AsyncArray[Any]) -> AsyncArray[Any]:
@@ -214,10 +254,6 @@ def _under_our_pipeline(array: AsyncArray[Any]) -> AsyncArray[Any]:
     if array.codec_pipeline is pipeline:
         return array
     ours = copy(array)
+    # zarr's arrays are frozen, and make their pipeline themselves, of what is configured.
     object.__setattr__(ours, "codec_pipeline", pipeline)
     return ours
-
-
-def _given(options: dict[str, Any]) -> bool:
-    # zarr's own calls name no fields by an empty list.
-    return any(option is not None and option != [] for option in options.values())

@@ -20,6 +20,7 @@ from zarr.storage import StorePath
 from chunkwright.explain import ExplainedRun
 from chunkwright_store.zarr import classify
 from chunkwright_zarr.arrays import AnyArray, async_array_of
+from chunkwright_zarr.direct import DirectArray
 from chunkwright_zarr.driving import packed_shards
 from chunkwright_zarr.pipeline import CodecPipeline
 from chunkwright_zarr.ready import Ready
@@ -114,6 +115,8 @@ class ArrayExplanation:
         ready = pipeline.ready_for(_spec(inner))
         first = inner.store_path / inner.metadata.encode_chunk_key((0,) * inner.ndim)
         read, write = (_path(ready, first, reading=reading) for reading in (True, False))
+        if isinstance(array, DirectArray):
+            read, write = (_direct(path) for path in (read, write))
         if ready.prepared is None:
             return cls((), read, write, tuple(versions.items()))
         explained = ready.prepared.explain()
@@ -199,6 +202,13 @@ def _path(ready: Ready, chunk: StorePath, *, reading: bool) -> ExplainedPath:
     if reading and kind == "async" and packed_shards(ready, [chunk]) is not None:
         return NATIVE if ready.file_io is not None else PACKED
     return NATIVE if kind == "local" and ready.file_io is not None else ExplainedPath(*PATHS[kind])
+
+
+def _direct(path: ExplainedPath) -> ExplainedPath:
+    """The path of an array that does on the calling thread what it can."""
+    if path.path != "sync":
+        return path
+    return ExplainedPath("sync", f"{path.reason}; integers, slices and lists on the calling thread where possible")
 
 
 def _version(name: str) -> str | None:

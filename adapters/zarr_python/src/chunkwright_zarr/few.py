@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 from numpy.typing import NDArray
-from zarr.storage import StorePath
+from zarr.storage import StorePath, ZipStore
 
 from chunkwright.errors import CodecError
 from chunkwright_store import Boxes, run_off_loop
@@ -26,6 +26,7 @@ from chunkwright_store.zarr import Kind, classify
 from chunkwright_zarr.config import max_workers, shard_index_cache
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import Keys, packed_shards
+from chunkwright_zarr.grid_array import GridArray
 from chunkwright_zarr.inline import is_brief, on_private_loop
 from chunkwright_zarr.ready import Ready
 from chunkwright_zarr.selections import Row
@@ -153,28 +154,24 @@ def few_boxes(ready: Ready, rows: list[Row], out: NDArray[Any], drop_axes: tuple
     # Of places in one store the reader sees to it that they are all there.
     kind = classify((first,) if store is not None else (row[0] for row in rows), reading=True)
     places = [row[0] for row in rows]
-    reach = _reach(ready, places, kind, store)
-    if reach is None:
+    packed = packed_shards(ready, places) if kind == "async" else None
+    if kind == "async" and packed is None:
         return None
-    few = reach.few(ready, places, ready.box_reader.boxes(rows, store, out, drop_axes))
-    return few if few is not None and few.boxes.nbytes <= MAX_FEW_NBYTES else None
+    boxes = ready.box_reader.boxes(rows, store, out, drop_axes)
+    if boxes is None or boxes.nbytes > MAX_FEW_NBYTES:
+        return None
+    return _few(ready, places, boxes, (kind, store, packed))
 
 
-def region_boxes(
-    ready: Ready, at: StorePath, selection: tuple[Any, ...], names: tuple[str, str], out: NDArray[Any]
-) -> FewBoxes | None:
+def region_boxes(array: GridArray, selection: tuple[Any, ...], *, out: NDArray[Any]) -> FewBoxes | None:
     """Look whether one selection of an array is one of a few plain boxes, of any number of bytes.
 
     Parameters
     ----------
-    ready
-        The chain of the chunks, which lie on a regular grid.
-    at
-        Where the array is.
+    array
+        The array.
     selection
         For each axis an integer, a slice of which nothing is left out, or indices that ascend; none is negative.
-    names
-        What keys begin with, and what stands between the numbers in them.
     out
         The array that is read into.
 
@@ -183,15 +180,16 @@ def region_boxes(
     FewBoxes or None
         None when it is anything else.
     """
-    if ready.box_reader is None or ready.is_async:
+    ready, store = array.ready, array.at.store
+    kind = classify((array.at,), reading=True)
+    if ready.box_reader is None or ready.is_async or (kind == "async" and not isinstance(store, ZipStore)):
         return None
-    kind = classify((at,), reading=True)
-    boxes = ready.box_reader.region(selection, names, MAX_FEW, out)
+    boxes = ready.box_reader.region(selection, (array.keys.prefix, array.keys.separator), MAX_FEW, out)
     if boxes is None:
         return None
-    places = _Places(at.store, boxes)
-    reach = _reach(ready, places, kind, at.store)
-    return None if reach is None else reach.few(ready, places, boxes)
+    places = _Places(store, boxes)
+    packed = packed_shards(ready, places) if kind == "async" else None
+    return None if kind == "async" and packed is None else _few(ready, places, boxes, (kind, store, packed))
 
 
 class _Places(Sequence[StorePath]):
@@ -211,27 +209,10 @@ class _Places(Sequence[StorePath]):
         return StorePath(self._store, self._keys[number])
 
 
-@attrs.frozen(eq=False)
-class _Reach:
-    """How the chunks of a read are come by; see :class:`FewBoxes`."""
-
-    kind: Kind
-    root: str | None
-    packed: Packed | None
-
-    def few(self, ready: Ready, places: Sequence[Any], boxes: Boxes | None) -> FewBoxes | None:
-        """The read, if these are a few boxes."""
-        if boxes is None:
-            return None
-        return FewBoxes(ready, places, boxes, self.kind, self.root, self.packed, max_workers(), shard_index_cache())
-
-
-def _reach(ready: Ready, places: Sequence[Any], kind: Kind, store: Any) -> _Reach | None:
-    """How chunks are come by; None when they have to be waited for."""
-    packed = packed_shards(ready, places) if kind == "async" else None
-    if kind == "async" and packed is None:
-        return None
-    return _Reach(kind, root_of(store) if kind == "local" else None, packed)
+def _few(ready: Ready, places: Sequence[Any], boxes: Boxes, reached: tuple[Kind, Any, Packed | None]) -> FewBoxes:
+    kind, store, packed = reached
+    root = root_of(store) if kind == "local" else None
+    return FewBoxes(ready, places, boxes, kind, root, packed, max_workers(), shard_index_cache())
 
 
 def _of_one_spec(rows: list[Row]) -> list[Row]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -20,9 +19,10 @@ from zarr.core.metadata import ArrayV2Metadata
 from chunkwright_store.zarr import is_cpu
 from chunkwright_zarr.config import Settings, read_settings
 from chunkwright_zarr.edges import Edges, edges_of
+from chunkwright_zarr.grid_array import KeyFormat, key_format_of
 from chunkwright_zarr.pipeline import CodecPipeline
 
-__all__ = ("Chunks", "chunks_of", "names_of", "pipeline_of")
+__all__ = ("Chunks", "chunks_of", "pipeline_of")
 
 KNOWN_ARRAYS = 32
 """Arrays of which is kept what is the same in every call."""
@@ -38,14 +38,13 @@ class Chunks:
         Where they begin and end, per axis.
     spec
         What zarr says of the first.
-    names
-        What their keys begin with, and what stands between the numbers in them, when keys are made like that and all
-        chunks have one shape.
+    keys
+        How keys are made, when that is in one of zarr's own ways and the chunks lie on a regular grid.
     """
 
     edges: tuple[Edges, ...]
     spec: ArraySpec
-    names: tuple[str, str] | None
+    keys: KeyFormat | None
 
 
 def chunks_of(array: AsyncArray[Any]) -> Chunks:
@@ -65,8 +64,8 @@ def chunks_of(array: AsyncArray[Any]) -> Chunks:
     --------
     >>> import zarr
     >>> array = zarr.create_array({}, name="a", shape=(9,), chunks=(4,), dtype="i2").async_array
-    >>> chunks_of(array).spec.shape, chunks_of(array).names
-    ((4,), ('a/c/', ''))
+    >>> chunks_of(array).spec.shape, chunks_of(array).keys
+    ((4,), KeyFormat(prefix='a/c/', separator='/'))
     """
     of_array = _Same(array.metadata), _Same(array.config)
     return _chunks_of(*of_array, array.store_path.path, default_buffer_prototype())
@@ -81,11 +80,9 @@ def _chunks_of(metadata: _Same, options: _Same, path: str, prototype: BufferProt
         prototype = cpu.buffer_prototype
     edges = edges_of(ChunkGrid.from_metadata(about))
     shape = tuple(int(along.length(np.zeros((), np.int64))) for along in edges)
-    is_regular = all(along.bounds is None for along in edges)
-    names = names_of(about.encode_chunk_key, len(edges)) if is_regular else None
-    if names and path:
-        names = f"{path}/{names[0]}", names[1]
-    return Chunks(edges, ArraySpec(shape, about.dtype, about.fill_value, config, prototype), names)
+    is_regular = len(edges) > 0 and all(along.bounds is None for along in edges)
+    keys = key_format_of(about, path) if is_regular else None
+    return Chunks(edges, ArraySpec(shape, about.dtype, about.fill_value, config, prototype), keys)
 
 
 def pipeline_of(array: AsyncArray[Any], spec: ArraySpec) -> CodecPipeline:
@@ -134,31 +131,3 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.object)
-
-
-def names_of(encode: Callable[[tuple[int, ...]], str], ndim: int) -> tuple[str, str] | None:
-    """Say how the keys of an array's chunks are made.
-
-    Parameters
-    ----------
-    encode
-        What makes a key of the numbers of a chunk.
-    ndim
-        Number of axes.
-
-    Returns
-    -------
-    tuple of str or None
-        What keys begin with, and what stands between the numbers; None when keys are made in another way.
-
-    Examples
-    --------
-    >>> names_of(lambda cell: "c/" + "/".join(map(str, cell)), 2)
-    ('c/', '/')
-    """
-    probe = tuple(range(10, 10 + ndim))
-    head, *between = re.split("|".join(map(str, probe)), encode(probe))
-    names = head, between[0] if ndim > 1 else ""
-    zeros = (0,) * ndim
-    is_so = all(encode(cell) == names[0] + names[1].join(map(str, cell)) for cell in (probe, zeros))
-    return names if is_so and ndim else None

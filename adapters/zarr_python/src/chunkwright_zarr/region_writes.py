@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,40 +21,27 @@ from chunkwright_store import write_sync
 from chunkwright_store.zarr import classify
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import limits_for
-from chunkwright_zarr.ready import Ready
-from chunkwright_zarr.regions import Plain
+from chunkwright_zarr.grid_array import GridArray
+from chunkwright_zarr.regions import PlainSelection
 from chunkwright_zarr.selections import Group
 from chunkwright_zarr.specs import copyable
 from chunkwright_zarr.writes import write_job
 
 __all__ = ("write_region",)
 
-MAX_CELLS = 1 << 62
-"""Grids of more chunks have no number for each."""
+MAX_NUMBER = (1 << 63) - 1
+"""Indices, and numbers of chunks, are columns of int64."""
 
 
-def write_region(
-    ready: Ready,
-    at: StorePath,
-    extents: Sequence[int],
-    plain: Plain,
-    names: tuple[str, str],
-    value: NDArray[np.generic],
-) -> bool:
+def write_region(array: GridArray, plain: PlainSelection, *, value: NDArray[Any]) -> bool:
     """Write an array into a selection, if that can be done here.
 
     Parameters
     ----------
-    ready
-        The chain of the chunks, which lie on a regular grid.
-    at
-        Where the array is.
-    extents
-        Shape of the array.
+    array
+        The array that is written to.
     plain
         Integers and slices.
-    names
-        What keys begin with, and what stands between the numbers in them.
     value
         An array of the selection's shape.
 
@@ -69,20 +57,22 @@ def write_region(
     ValueError
         When the store is read-only.
     """
-    spec = ready.spec
-    grid = tuple(-(-extent // size) for extent, size in zip(extents, spec.shape, strict=True))
+    ready, at, extents = array.ready, array.at, array.extents
+    sizes = ready.spec.shape
+    grid = tuple(-(-extent // size) for extent, size in zip(extents, sizes, strict=True))
     kind = classify((at,))
-    if kind == "async" or ready.is_async or ready.prepared is None or prod(grid) > MAX_CELLS:
+    is_numbered = max(extents) <= MAX_NUMBER and prod(grid) <= MAX_NUMBER
+    if kind == "async" or ready.is_async or ready.prepared is None or not is_numbered:
         return False
-    parts = split(entries_of(plain.axes, tuple(extents))[0], spec.shape, grid)
+    parts = split(entries_of(plain.axes, extents)[0], sizes, grid)
     cells = np.stack(np.unravel_index(parts.cell, grid), axis=1)
-    head, separator = names
-    keys = (head + separator.join(map(str, cell)) for cell in cells.tolist())
-    complete = _complete(parts, cells, extents, spec.shape).tolist()
-    rows = [(StorePath(at.store, key), spec, None, None, whole) for key, whole in zip(keys, complete, strict=True)]
-    limits = limits_for(spec)
+    places = [StorePath(at.store, array.keys.key(cell)) for cell in cells.tolist()]
+    complete = _complete(parts, cells, extents, sizes).tolist()
+    rows = [(place, ready.spec, None, None, whole) for place, whole in zip(places, complete, strict=True)]
+    limits = limits_for(ready.spec)
     count("write", "sync")
-    write_sync([write_job(Group(spec, rows), ready, parts.entries, kind, limits)], copyable(value), limits)
+    job = write_job(Group(ready.spec, rows), ready, parts.entries, kind, limits)
+    write_sync([job], copyable(value), limits)
     return True
 
 

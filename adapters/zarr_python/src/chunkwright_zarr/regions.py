@@ -3,7 +3,7 @@
 zarr makes a row for each chunk and hands the rows to its loop: for a crop of a few chunks that takes longer than
 reading them does, and for thousands of small chunks as long. Here a selection is put into a plain form (integers,
 slices, indices that ascend) and the backend cuts it along the chunks itself. Large selections are cut in halves first,
-so that no part needs more memory than a few chunks of working space.
+between chunks, so that what a part needs besides its result stays small.
 
 What is done only where the backend can: chunks on a regular grid, in files or in memory, without codecs of Python's.
 Everything else is None here, and whoever asked does it as before.
@@ -19,19 +19,23 @@ from typing import Any
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from zarr.storage import StorePath
 
+from chunkwright_zarr.driving import prepared_chain, whole_nbytes
 from chunkwright_zarr.few import MAX_FEW, MAX_FEW_NBYTES, FewBoxes, region_boxes
+from chunkwright_zarr.grid_array import GridArray
 from chunkwright_zarr.ready import Ready
 
-__all__ = ("Plain", "parts_of_region", "plain_selection")
+__all__ = ("PlainSelection", "parts_of_region", "plain_selection")
+
+MAX_LISTED = 1 << 22
+"""Most indices that the backend copies for one part."""
 
 type Axis = int | slice | NDArray[np.int64]
 """What is selected along one axis: one index, a slice of which nothing is left out, or indices that ascend."""
 
 
 @attrs.frozen(eq=False)
-class Plain:
+class PlainSelection:
     """A selection that is not empty, in a plain form.
 
     Parameters
@@ -46,7 +50,7 @@ class Plain:
     shape: tuple[int, ...]
 
 
-def plain_selection(selection: object, extents: Sequence[int], *, orthogonal: bool) -> Plain | None:
+def plain_selection(selection: object, extents: Sequence[int], *, orthogonal: bool) -> PlainSelection | None:
     """Put a selection of an array into a plain form.
 
     Parameters
@@ -60,13 +64,13 @@ def plain_selection(selection: object, extents: Sequence[int], *, orthogonal: bo
 
     Returns
     -------
-    Plain or None
+    PlainSelection or None
         None when it selects nothing, goes backwards or beyond the array, or is of another form.
 
     Examples
     --------
     >>> plain_selection((-1, ..., slice(1, None)), (4, 5, 6), orthogonal=False)
-    Plain(axes=(3, slice(0, 5, 1), slice(1, 6, 1)), shape=(5, 5))
+    PlainSelection(axes=(3, slice(0, 5, 1), slice(1, 6, 1)), shape=(5, 5))
     """
     items = _completed(selection, len(extents))
     if items is None:
@@ -80,7 +84,7 @@ def plain_selection(selection: object, extents: Sequence[int], *, orthogonal: bo
         axes.append(axis)
         if not isinstance(axis, int):
             shape.append(_length(axis))
-    return None if 0 in shape else Plain(tuple(axes), tuple(shape))
+    return None if 0 in shape else PlainSelection(tuple(axes), tuple(shape))
 
 
 def _completed(selection: object, ndim: int) -> tuple[Any, ...] | None:
@@ -97,7 +101,7 @@ def _completed(selection: object, ndim: int) -> tuple[Any, ...] | None:
 def _axis(item: Any, extent: int, *, orthogonal: bool) -> Axis | None:
     if type(item) is slice:
         return _slice(item, extent)
-    if type(item) is int or isinstance(item, np.integer):
+    if type(item) is int or (isinstance(item, np.integer) and item.dtype.kind in "iu"):
         number = index(item)
         return number % extent if -extent <= number < extent else None
     return _ascending(item, extent) if orthogonal and isinstance(item, np.ndarray) else None
@@ -119,7 +123,8 @@ def _ascending(item: NDArray[Any], extent: int) -> NDArray[np.int64] | None:
         return np.flatnonzero(item).astype(np.int64, copy=False) if len(item) == extent else None
     if item.dtype.kind not in "iu" or not item.size or item.min() < -extent or item.max() >= extent:
         return None
-    numbers = np.where(item < 0, item + extent, item).astype(np.int64)
+    numbers = item.astype(np.int64)
+    numbers[numbers < 0] += extent
     return numbers if (numbers[1:] >= numbers[:-1]).all() else None
 
 
@@ -127,21 +132,15 @@ def _length(axis: slice | NDArray[np.int64]) -> int:
     return len(range(axis.start, axis.stop, axis.step)) if isinstance(axis, slice) else len(axis)
 
 
-def parts_of_region(
-    ready: Ready, at: StorePath, plain: Plain, names: tuple[str, str], out: NDArray[Any]
-) -> Iterator[FewBoxes | None]:
+def parts_of_region(array: GridArray, plain: PlainSelection, *, out: NDArray[Any]) -> Iterator[FewBoxes | None]:
     """Make the reads of a selection, one after the other.
 
     Parameters
     ----------
-    ready
-        The chain of the chunks, which lie on a regular grid.
-    at
-        Where the array is.
+    array
+        The array.
     plain
         What is selected.
-    names
-        What keys begin with, and what stands between the numbers in them.
     out
         The array that is read into.
 
@@ -150,26 +149,39 @@ def parts_of_region(
     FewBoxes or None
         What is to be read next, mostly all of it; None, and no more, when this cannot be read like that.
     """
-    spans = [_span(axis, size) for axis, size in zip(plain.axes, ready.spec.shape, strict=True)]
-    chunks = prod(last - first + 1 for first, last in spans)
-    if chunks <= max(MAX_FEW, 1):
-        found = region_boxes(ready, at, plain.axes, names, out)
-        if found is None or chunks == 1 or found.boxes.nbytes <= MAX_FEW_NBYTES:
+    sizes = array.ready.spec.shape
+    touched = [_touched(axis, size) for axis, size in zip(plain.axes, sizes, strict=True)]
+    if _is_at_once(array.ready, plain, touched):
+        found = region_boxes(array, plain.axes, out=out)
+        if found is None or prod(touched) == 1 or found.boxes.nbytes <= MAX_FEW_NBYTES:
             yield found
             return
-    for half, place in _halves(plain, spans, ready.spec.shape):
-        for part in parts_of_region(ready, at, half, names, out[place]):
+    for half, place in _halves(plain, touched, sizes):
+        for part in parts_of_region(array, half, out=out[place]):
             yield part
             if part is None:
                 return
 
 
-def _span(axis: Axis, size: int) -> tuple[int, int]:
-    """The first and the last chunk that is touched along an axis."""
+def _is_at_once(ready: Ready, plain: PlainSelection, touched: Sequence[int]) -> bool:
+    """Whether a selection of so many chunks along each axis may be few boxes: one chunk always may."""
+    chunks = prod(touched)
+    nbytes = chunks * whole_nbytes(prepared_chain(ready)) if prepared_chain(ready).shard is None else 0
+    # The backend takes a copy of a list for each chunk along the other axes.
+    listed = sum(
+        len(axis) * chunks // along
+        for axis, along in zip(plain.axes, touched, strict=True)
+        if isinstance(axis, np.ndarray)
+    )
+    return chunks == 1 or (chunks <= MAX_FEW and nbytes <= MAX_FEW_NBYTES and listed <= MAX_LISTED)
+
+
+def _touched(axis: Axis, size: int) -> int:
+    """How many chunks are touched along an axis, at most."""
     if isinstance(axis, int):
-        return axis // size, axis // size
+        return 1
     first, last = _ends(axis)
-    return first // size, last // size
+    return min(last // size - first // size + 1, _length(axis))
 
 
 def _ends(axis: slice | NDArray[np.int64]) -> tuple[int, int]:
@@ -180,19 +192,19 @@ def _ends(axis: slice | NDArray[np.int64]) -> tuple[int, int]:
 
 
 def _halves(
-    plain: Plain, spans: Sequence[tuple[int, int]], sizes: Sequence[int]
-) -> Iterator[tuple[Plain, tuple[slice, ...]]]:
+    plain: PlainSelection, touched: Sequence[int], sizes: Sequence[int]
+) -> Iterator[tuple[PlainSelection, tuple[slice, ...]]]:
     """A selection of several chunks in two parts, cut between chunks, and where each goes in the result."""
-    widest = max(range(len(spans)), key=lambda axis: spans[axis][1] - spans[axis][0])
-    axis = plain.axes[widest]
+    number = max(range(len(touched)), key=touched.__getitem__)
+    axis, size = plain.axes[number], sizes[number]
     assert not isinstance(axis, int)
-    middle = (sum(spans[widest]) + 1) // 2 * sizes[widest]
-    before = _before(axis, middle)
-    out_axis = sum(not isinstance(other, int) for other in plain.axes[:widest])
+    first, last = _ends(axis)
+    before = _before(axis, (first // size + last // size + 1) // 2 * size)
+    out_axis = sum(not isinstance(other, int) for other in plain.axes[:number])
     for half, place in ((_first(axis, before), slice(before)), (_rest(axis, before), slice(before, None))):
-        axes = (*plain.axes[:widest], half, *plain.axes[widest + 1 :])
+        axes = (*plain.axes[:number], half, *plain.axes[number + 1 :])
         shape = (*plain.shape[:out_axis], _length(half), *plain.shape[out_axis + 1 :])
-        yield Plain(axes, shape), (slice(None),) * out_axis + (place,)
+        yield PlainSelection(axes, shape), (slice(None),) * out_axis + (place,)
 
 
 def _before(axis: slice | NDArray[np.int64], index: int) -> int:

@@ -78,7 +78,7 @@ def test_elements_that_have_to_be_converted_are_left_to_plans(runs: list[int]) -
     assert runs == []
 
 
-def test_a_box_of_many_chunks_is_too(runs: list[int]) -> None:
+def test_a_box_of_many_chunks_needs_no_plan(runs: list[int]) -> None:
     assert_same(read_boxes(created(MemoryStore(), chunks=(2, 2)), [(0, 0)], DATA.shape)[0], DATA)
     assert runs == [80]
 
