@@ -139,7 +139,8 @@ def test_a_region_of_too_many_chunks_or_another_shape_is_left_alone() -> None:
     everything = (slice(0, 1 << 62, 1), slice(0, 1 << 62, 1))
     assert region(everything, np.zeros((2, 4), "u2")) is None
     assert region((slice(0, 10, 1), slice(0, 20, 1)), np.zeros((10, 20), "u2"), most=24) is None
-    assert region((slice(0, 10, 1), slice(0, 20, 1)), np.zeros((10, 19), "u2")) is None
+    for shape in ((10, 19), (11, 20), (10, 20, 1)):
+        assert region((slice(0, 10, 1), slice(0, 20, 1)), np.zeros(shape, "u2")) is None
     assert region((slice(0, 10, 1), 3), np.zeros((10, 1), "u2")) is None
     assert region((slice(0, 10, 1), slice(0, 20, 1)), np.zeros((10, 20), "f8")) is None
     assert region((slice(0, 10, 1), slice(0, 20, 1)), np.zeros((10, 20), "u2"), most=25) is not None

@@ -26,6 +26,7 @@ SMALLEST = {
     "MAX_FEW": 0,
     "MAX_FEW_NBYTES": 0,
     "MAX_CHUNKS": 0,
+    "MAX_LISTED": 0,
     "MAX_NBYTES": 0,
     "MAX_OPEN": 2,
     "MAX_PLANNED_ON_LOOP": 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from zarr.storage import FsspecStore, LocalStore, MemoryStore, WrapperStore, Zip
 from chunkwright import CorruptChunkError
 from chunkwright_zarr import CodecPipeline, DirectArray, explain, few, read_boxes, regions
 from tests.support.arrays import assert_same
+from tests.zarr_python.conftest import HoppedError
 from tests.zarr_python.direct import BASIC, DATA, LAYOUTS, LISTS, RUST, UNSTABLE, created, reads
 
 
@@ -275,21 +277,22 @@ def few_chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_reads_of_many_bytes_are_cut_in_halves(monkeypatch: pytest.MonkeyPatch, no_loop: Callable[[], None]) -> None:
-    direct = DirectArray(created(MemoryStore(), **LAYOUTS["shards"]))
-    for module in (few, regions):
-        monkeypatch.setattr(module, "MAX_FEW_NBYTES", 200)
-    sizes: list[int] = []
-    run = few.FewBoxes.run
+    for layout in ("shards", "chunks"):
+        direct = DirectArray(created(MemoryStore(), **LAYOUTS[layout]))
+        for module in (few, regions):
+            monkeypatch.setattr(module, "MAX_FEW_NBYTES", 500)
+        sizes: list[int] = []
+        run = few.FewBoxes.run
 
-    def noted(self: few.FewBoxes) -> Any:
-        sizes.append(self.boxes.nbytes)
-        return run(self)
+        def noted(self: few.FewBoxes, run: Any = run, sizes: list[int] = sizes) -> Any:
+            sizes.append(self.boxes.nbytes)
+            return run(self)
 
-    monkeypatch.setattr(few.FewBoxes, "run", noted)
-    no_loop()
-    assert_same(direct[3:, 2], DATA[3:, 2])
-    assert len(sizes) > 1
-    assert all(size <= 2 * 6 * 8 * 4 * 2 for size in sizes)  # of one shard
+        with monkeypatch.context() as patch:
+            patch.setattr(few.FewBoxes, "run", noted)
+            assert_same(direct[3:, 2], DATA[3:, 2])
+        assert len(sizes) > 1
+        assert all(size <= 500 for size in sizes)
 
 
 @pytest.mark.usefixtures("few_chunks")
@@ -410,6 +413,53 @@ def test_keys_that_somebody_else_makes_are_asked_for() -> None:
     assert_same(array[...], np.concatenate([values[:150], -values[150:]]))
     assert_same(read_boxes(array, [[120, 0]], (30, 2))[0], values[120:150])
     assert any("1/" in key for key in array.store._store_dict)
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks", "selection"),
+    [
+        ((1 << 64, 3), (1 << 60, 1), (slice((1 << 63) - 3, (1 << 63) + 3), 0)),
+        ((1 << 64, 3), (1 << 60, 1), (slice((1 << 63) + 5, (1 << 63) + 99), 0)),
+        ((1 << 66,), (1 << 60,), (slice(None, None, 1 << 62),)),
+        ((1 << 66,), (1 << 60,), ((1 << 65) + 1,)),
+        ((1 << 70,), (1 << 66,), (slice(-3, None),)),
+        ((10,), (1 << 63,), (slice(3),)),
+        (((1 << 63) - 1,), (1 << 62,), (slice(-3, None),)),
+        ((1 << 63,), (1 << 60,), ...),
+    ],
+    ids=str,
+)
+def test_arrays_longer_than_memory_are_read_as_by_zarr(
+    shape: tuple[int, ...], chunks: tuple[int, ...], selection: Any
+) -> None:
+    document = {
+        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 7,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+        "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}],
+    }  # fmt: skip
+    store = MemoryStore({"zarr.json": cpu.Buffer.from_bytes(json.dumps(document).encode())})
+    outcomes: list[Any] = []
+    with zarr.config.set(RUST):
+        array = zarr.open_array(store, mode="r")
+    for one in (zarr.open_array(store, mode="r"), DirectArray(array)):
+        try:
+            outcomes.append(np.asarray(one[selection]).tolist())
+        except Exception as error:
+            outcomes.append(type(error))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_large_shards_are_left_to_zarr_which_can_be_interrupted(
+    monkeypatch: pytest.MonkeyPatch, no_loop: Callable[[], None]
+) -> None:
+    direct = DirectArray(created(MemoryStore(), **LAYOUTS["shards"]))
+    for module in (few, regions):
+        monkeypatch.setattr(module, "MAX_FEW_NBYTES", 100)
+    assert_same(direct[1:15, 4], DATA[1:15, 4])
+    no_loop()
+    assert_same(direct[1:6, 4, 1], DATA[1:6, 4, 1])
+    with pytest.raises(HoppedError):
+        direct[1:15, 4]
 
 
 def test_an_array_is_equal_to_the_one_it_was_made_of() -> None:

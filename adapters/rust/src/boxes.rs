@@ -103,7 +103,9 @@ impl BoxReader {
             return Ok(None);
         };
         let keys = || Keys::Made(found.cells.chunks(self.shape.len()).map(|cell| key(&key_format, cell)).collect());
-        self.boxes_of(selection.py(), found.rows, out, keys)
+        let boxes = self.boxes_of(selection.py(), found.rows, out, keys)?;
+        // What a selection does not reach of the array would stay as it is.
+        Ok(boxes.filter(|boxes| boxes.target.out.layout().shape == found.shape))
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Region {
     pub rows: Rows,
     /// Where each chunk is in the grid, axis by axis.
     pub cells: Vec<i64>,
+    /// Shape of what is selected.
+    pub shape: Vec<usize>,
 }
 
 /// Cut a selection along chunks of a shape; None when there are no axes, or more chunks than so many, when lists do not
@@ -39,7 +41,15 @@ pub fn cut(selection: &[Item], shape: &[usize], most: usize) -> Option<Region> {
     }
     let mut landing = 0..;
     let lands = |item: &Item| if matches!(item, Item::Index(_)) { None } else { landing.next() };
-    let mut region = Region { rows: Rows::new(shape.len()), cells: Vec::with_capacity(chunks * shape.len()) };
+    let length = |(item, axis): (&Item, &Vec<Segment>)| {
+        let end = axis.last().map_or(0, |segment| segment.positions.end);
+        (!matches!(item, Item::Index(_))).then(|| usize::try_from(end).unwrap_or(usize::MAX))
+    };
+    let mut region = Region {
+        rows: Rows::new(shape.len()),
+        cells: Vec::with_capacity(chunks * shape.len()),
+        shape: selection.iter().zip(&axes).filter_map(length).collect(),
+    };
     region.rows.axes = Some(selection.iter().map(lands).collect());
     let mut picks = vec![0; axes.len()];
     for chunk in 0..chunks {

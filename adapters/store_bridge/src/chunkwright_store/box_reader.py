@@ -141,7 +141,7 @@ class BoxReader(Protocol):
         -------
         Boxes or None
             None for more chunks, for other selections than the backend reads, and for arrays of a dtype that elements
-            need conversion for, or of less room.
+            need conversion for, or of another shape.
         """
 
 

@@ -25,6 +25,7 @@ from chunkwright_zarr.arrays import AnyArray, async_array_of
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.grid_array import GridArray
 from chunkwright_zarr.known import chunks_of, pipeline_of
+from chunkwright_zarr.pipeline import CodecPipeline
 from chunkwright_zarr.region_writes import write_region
 from chunkwright_zarr.regions import PlainSelection, parts_of_region, plain_selection
 from chunkwright_zarr.specs import copyable
@@ -64,6 +65,8 @@ class DirectArray(zarr.Array[Any]):
     ------
     TypeError
         When what is given is no zarr array.
+    UnsupportedCodecError, BackendUnavailableError
+        As when the array is opened with this package's pipeline.
 
     Examples
     --------
@@ -132,7 +135,7 @@ class DirectArray(zarr.Array[Any]):
         >>> DirectArray(zarr.ones(store={}, shape=(4,), chunks=(2,))).get_basic_selection(slice(1, 3)).tolist()
         [1.0, 1.0]
         """
-        is_plain = out is None and prototype is None and not fields
+        is_plain = out is None and prototype is None and _is_none(fields)
         plain = plain_selection(selection, self.shape, orthogonal=False) if is_plain else None
         found = self._read(plain)
         if found is None:
@@ -172,7 +175,7 @@ class DirectArray(zarr.Array[Any]):
         >>> array.oindex[[0, 3], 1:].shape
         (2, 3)
         """
-        is_plain = out is None and prototype is None and not fields
+        is_plain = out is None and prototype is None and _is_none(fields)
         found = self._read(plain_selection(selection, self.shape, orthogonal=True) if is_plain else None)
         if found is None:
             return super().get_orthogonal_selection(selection, out=out, fields=fields, prototype=prototype)
@@ -204,7 +207,8 @@ class DirectArray(zarr.Array[Any]):
         >>> array[:].tolist()
         [0.0, 5.0, 6.0, 0.0]
         """
-        if fields or prototype is not None or not self._write(selection, value):
+        is_plain = prototype is None and _is_none(fields)
+        if not is_plain or not self._write(selection, value):
             super().set_basic_selection(selection, value, fields=fields, prototype=prototype)
 
     def _read(self, plain: PlainSelection | None) -> NDArray[Any] | None:
@@ -241,6 +245,11 @@ class DirectArray(zarr.Array[Any]):
         return kept.grid
 
 
+def _is_none(fields: object) -> bool:
+    """Whether no fields are named; zarr itself says so by an empty list."""
+    return fields is None or (isinstance(fields, list) and not fields)
+
+
 def _grid_array(array: AsyncArray[Any]) -> GridArray | None:
     chunks = chunks_of(array)
     if chunks.keys is None:
@@ -250,9 +259,9 @@ def _grid_array(array: AsyncArray[Any]) -> GridArray | None:
 
 
 def _under_our_pipeline(array: AsyncArray[Any]) -> AsyncArray[Any]:
-    pipeline = pipeline_of(array, chunks_of(array).spec)
-    if array.codec_pipeline is pipeline:
+    if isinstance(array.codec_pipeline, CodecPipeline):
         return array
+    pipeline = pipeline_of(array, chunks_of(array).spec)
     ours = copy(array)
     # zarr's arrays are frozen, and make their pipeline themselves, of what is configured.
     object.__setattr__(ours, "codec_pipeline", pipeline)

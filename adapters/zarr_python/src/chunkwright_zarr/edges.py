@@ -37,6 +37,11 @@ class Edges:
     size: int = 0
     bounds: Columns | None = None
 
+    @property
+    def first(self) -> int:
+        """Length of the first chunk."""
+        return self.size if self.bounds is None else int(self.bounds[1] - self.bounds[0])
+
     def cells(self, indices: Columns) -> Columns:
         """Return in which chunk indices lie.
 

@@ -22,15 +22,12 @@ from chunkwright_store.zarr import classify
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import limits_for
 from chunkwright_zarr.grid_array import GridArray
-from chunkwright_zarr.regions import PlainSelection
+from chunkwright_zarr.regions import MAX_EXTENT, PlainSelection
 from chunkwright_zarr.selections import Group
 from chunkwright_zarr.specs import copyable
 from chunkwright_zarr.writes import write_job
 
 __all__ = ("write_region",)
-
-MAX_NUMBER = (1 << 63) - 1
-"""Indices, and numbers of chunks, are columns of int64."""
 
 
 def write_region(array: GridArray, plain: PlainSelection, *, value: NDArray[Any]) -> bool:
@@ -61,8 +58,8 @@ def write_region(array: GridArray, plain: PlainSelection, *, value: NDArray[Any]
     sizes = ready.spec.shape
     grid = tuple(-(-extent // size) for extent, size in zip(extents, sizes, strict=True))
     kind = classify((at,))
-    is_numbered = max(extents) <= MAX_NUMBER and prod(grid) <= MAX_NUMBER
-    if kind == "async" or ready.is_async or ready.prepared is None or not is_numbered:
+    # Numbers of chunks are a column of int64.
+    if kind == "async" or ready.is_async or ready.prepared is None or prod(grid) > MAX_EXTENT:
         return False
     parts = split(entries_of(plain.axes, extents)[0], sizes, grid)
     cells = np.stack(np.unravel_index(parts.cell, grid), axis=1)

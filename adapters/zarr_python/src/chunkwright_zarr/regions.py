@@ -23,9 +23,13 @@ from numpy.typing import NDArray
 from chunkwright_zarr.driving import prepared_chain, whole_nbytes
 from chunkwright_zarr.few import MAX_FEW, MAX_FEW_NBYTES, FewBoxes, region_boxes
 from chunkwright_zarr.grid_array import GridArray
+from chunkwright_zarr.inline import granule
 from chunkwright_zarr.ready import Ready
 
-__all__ = ("PlainSelection", "parts_of_region", "plain_selection")
+__all__ = ("MAX_EXTENT", "PlainSelection", "parts_of_region", "plain_selection")
+
+MAX_EXTENT = (1 << 63) - 1
+"""Indices are columns of int64."""
 
 MAX_LISTED = 1 << 22
 """Most indices that the backend copies for one part."""
@@ -65,7 +69,8 @@ def plain_selection(selection: object, extents: Sequence[int], *, orthogonal: bo
     Returns
     -------
     PlainSelection or None
-        None when it selects nothing, goes backwards or beyond the array, or is of another form.
+        None when it selects nothing, goes backwards or beyond the array, or is of another form; and when indices
+        of the array may be longer than 64 bits.
 
     Examples
     --------
@@ -73,7 +78,7 @@ def plain_selection(selection: object, extents: Sequence[int], *, orthogonal: bo
     PlainSelection(axes=(3, slice(0, 5, 1), slice(1, 6, 1)), shape=(5, 5))
     """
     items = _completed(selection, len(extents))
-    if items is None:
+    if items is None or max(extents, default=0) > MAX_EXTENT:
         return None
     axes: list[Axis] = []
     shape: list[int] = []
@@ -150,6 +155,9 @@ def parts_of_region(array: GridArray, plain: PlainSelection, *, out: NDArray[Any
         What is to be read next, mostly all of it; None, and no more, when this cannot be read like that.
     """
     sizes = array.ready.spec.shape
+    if _most_of_shard(array.ready, plain) > MAX_FEW_NBYTES:
+        yield None
+        return
     touched = [_touched(axis, size) for axis, size in zip(plain.axes, sizes, strict=True)]
     if _is_at_once(array.ready, plain, touched):
         found = region_boxes(array, plain.axes, out=out)
@@ -174,6 +182,24 @@ def _is_at_once(ready: Ready, plain: PlainSelection, touched: Sequence[int]) -> 
         if isinstance(axis, np.ndarray)
     )
     return chunks == 1 or (chunks <= MAX_FEW and nbytes <= MAX_FEW_NBYTES and listed <= MAX_LISTED)
+
+
+def _most_of_shard(ready: Ready, plain: PlainSelection) -> int:
+    """How many decoded bytes are read of one shard at most; no part is smaller, so that a shard is of one version."""
+    chain = prepared_chain(ready)
+    if chain.shard is None:
+        return 0
+    nbytes = whole_nbytes(chain)
+    for axis, size, leaf in zip(plain.axes, ready.spec.shape, granule(chain), strict=True):
+        nbytes = nbytes // (size // leaf) * min(_leaves(axis, leaf), size // leaf)
+    return nbytes
+
+
+def _leaves(axis: Axis, leaf: int) -> int:
+    """How many of what is decoded at least is touched along an axis, at most."""
+    if isinstance(axis, int):
+        return 1
+    return (axis.stop - axis.start - 1) // leaf + 2 if isinstance(axis, slice) else len(axis)
 
 
 def _touched(axis: Axis, size: int) -> int:
