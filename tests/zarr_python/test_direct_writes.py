@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,8 +21,6 @@ from chunkwright_zarr import DirectArray
 from tests.support.arrays import assert_same
 from tests.zarr_python.direct import BASIC, DATA, LAYOUTS, RUST, created, reads
 
-BACKENDS = ("rust", "numcodecs")
-
 
 def contents(store: Any) -> dict[str, bytes]:
     if isinstance(store, LocalStore):
@@ -29,8 +29,8 @@ def contents(store: Any) -> dict[str, bytes]:
     return {key: value.to_bytes() for key, value in store._store_dict.items()}
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
+@pytest.mark.parametrize("backend", ["rust", "numcodecs"])
 @pytest.mark.parametrize("in_memory", [True, False], ids=["memory", "files"])
 def test_arrays_are_written_without_the_loop(
     tmp_path: Path,
@@ -204,3 +204,39 @@ def test_an_array_longer_than_int64_is_written_by_zarr() -> None:
         direct = DirectArray(zarr.create_array({}, shape=(1 << 64,), chunks=(1 << 10,), dtype="i4"))
     direct[5:7] = np.array([8, 9], "i4")
     assert direct[4:8].tolist() == [0, 8, 9, 0]
+
+
+INTERRUPTED = """
+import signal, sys, numpy, zarr
+from chunkwright_zarr import DirectArray
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+settings = {"codec_pipeline.path": "chunkwright_zarr.CodecPipeline", "codec_pipeline.backend": sys.argv[2]}
+with zarr.config.set(settings):
+    direct = DirectArray(zarr.create_array(sys.argv[1], shape=(64, 64, 64), chunks=(16, 16, 16), dtype="i4"))
+direct[...] = values = numpy.zeros((64, 64, 64), "i4")
+interrupted = 0
+for number in range(40):
+    signal.setitimer(signal.ITIMER_REAL, 0.0005 * (1 + number % 20))
+    try:
+        direct[:, 3:] = values[:, 3:] + number
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupted += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+direct[...] = values + 7
+assert (direct[...] == 7).all()
+print(interrupted)
+"""
+
+
+@pytest.mark.parametrize("backend", ["rust", "numcodecs"])
+def test_an_interrupted_write_leaves_no_files_and_no_locks_behind(tmp_path: Path, backend: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(tmp_path / "a"), backend], check=True, capture_output=True, timeout=100
+    )
+    assert int(ran.stdout) > 0
+    assert not list(tmp_path.rglob(".*"))

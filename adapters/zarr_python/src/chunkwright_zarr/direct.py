@@ -1,4 +1,4 @@
-"""An array of zarr's that is read and written on the calling thread.
+"""An array of zarr's that is read on the calling thread, and written without its event loop.
 
 zarr's arrays have two sides: an asynchronous one that does the work, and a synchronous one that hands each call to an
 event loop in another thread and waits. Where nothing has to be awaited, because chunks are in local files or in
@@ -48,7 +48,7 @@ class _Kept:
 
 
 class DirectArray(zarr.Array[Any]):
-    """A zarr array whose local files and memory are read and written on the calling thread, without zarr's event loop.
+    """A zarr array whose local files and memory are read and written without zarr's event loop.
 
     Everything that :class:`zarr.Array` does, with the same results. Reads by integers, slices and orthogonal lists that
     ascend take the short way where the store is a local one, a memory store or a zip file of shards, and the codecs are

@@ -1,4 +1,4 @@
-"""An array written into one selection of an array of zarr's, on the calling thread.
+"""An array written into one selection of an array of zarr's, without its indexers and event loop.
 
 The selection is cut along the chunks in columns instead of chunk by chunk, and what comes of that is a write like any
 other: planned, under the locks of its chunks, with whatever backend. What zarr would convert or broadcast first, and
@@ -7,7 +7,9 @@ what has to be awaited, is left to zarr.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -69,8 +71,31 @@ def write_region(array: GridArray, plain: PlainSelection, *, value: NDArray[Any]
     limits = limits_for(ready.spec)
     count("write", "sync")
     job = write_job(Group(ready.spec, rows), ready, parts.entries, kind, limits)
-    write_sync([job], copyable(value), limits)
+    _uninterrupted(partial(write_sync, [job], copyable(value), limits))
     return True
+
+
+def _uninterrupted(write: Callable[[], None]) -> None:
+    """Do what Ctrl-C must not stop halfway: another thread does it for the main one, the only one to be interrupted.
+
+    As with zarr, who is interrupted waits no longer, and the write goes on.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        write()
+        return
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            write()
+        except BaseException as error:  # raised where the caller waits
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="chunkwright-write")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures.pop()
 
 
 def _complete(
