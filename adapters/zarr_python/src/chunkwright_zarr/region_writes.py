@@ -7,6 +7,7 @@ what has to be awaited, is left to zarr.
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -84,16 +85,19 @@ def _uninterrupted(write: Callable[[], None]) -> None:
         write()
         return
     failures: list[BaseException] = []
+    ended = threading.Lock()
+    ended.acquire()
 
     def run() -> None:
         try:
             write()
         except BaseException as error:  # raised where the caller waits
             failures.append(error)
+        ended.release()
 
-    thread = threading.Thread(target=run, name="chunkwright-write")
-    thread.start()
-    thread.join()
+    # Unlike the start of a thread object, this is either done or not when the interrupt comes.
+    _thread.start_new_thread(run, ())
+    ended.acquire()
     if failures:
         raise failures.pop()
 
