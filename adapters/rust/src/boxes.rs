@@ -69,8 +69,8 @@ impl BoxReader {
 
     /// Read the selections of a batch: tuples that begin with where a chunk is, what else is said of it, what is taken of
     /// it, and where that goes. None when selections are not of the usual forms, or not within the chunks and the array, or
-    /// when chunks have not all that else is said in common, or are not in the store. Shards take boxes only. Those axes
-    /// that are dropped are ones that the array has not.
+    /// when chunks have not all that else is said in common, or are not in the store. Lists in shards have to ascend. Those
+    /// axes that are dropped are ones that the array has not.
     #[allow(clippy::needless_pass_by_value, reason = "PyO3 hands them over by value")]
     fn boxes(
         &self,
