@@ -78,13 +78,19 @@ def _is_at_limit(one: Summary) -> bool:
 
 
 def _memory_store(results: Results) -> Iterator[Verdict]:
-    cells = [one for one in summaries(results, "grid", store="memory") if one.pipeline_ratio is not None]
+    """Through zarr-python's arrays, and through ours."""
+    yield from _memory_cells(summaries(results, "grid", store="memory"), "memory")
+    yield from _memory_cells(summaries(results, "grid", ours=DIRECT, store="memory"), "memory, DirectArray")
+
+
+def _memory_cells(found: list[Summary], where: str) -> Iterator[Verdict]:
+    cells = [one for one in found if one.pipeline_ratio is not None]
     if not cells:
         return
     chosen = [one for one in cells if "/" in one.cell.layout or has_small_chunks(one.cell.layout)]
-    yield _at_least(chosen, 3, "memory")
+    yield _at_least(chosen, 3, where)
     slow = [one for one in cells if (one.pipeline_ratio or 0) < 0.95]
-    text = "memory: no cell below 0.95 of the best zarr-python pipeline"
+    text = f"{where}: no cell below 0.95 of the best zarr-python pipeline"
     yield Verdict(text, f"{len(slow)} below", not slow, tuple(_line(one, one.pipeline_ratio) for one in slow))
 
 

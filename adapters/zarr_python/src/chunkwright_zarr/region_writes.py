@@ -7,7 +7,6 @@ what has to be awaited, is left to zarr.
 
 from __future__ import annotations
 
-import _thread
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ from zarr.storage import StorePath
 from chunkwright.grid import Split, split
 from chunkwright.selection import entries_of
 from chunkwright_store import write_sync
+from chunkwright_store.pool import Pool
 from chunkwright_store.zarr import classify
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.driving import limits_for
@@ -31,6 +31,9 @@ from chunkwright_zarr.specs import copyable
 from chunkwright_zarr.writes import write_job
 
 __all__ = ("write_region",)
+
+# Apart from the threads for hops, which may have to wait for the same locks.
+WRITERS = Pool(max_threads=16)
 
 
 def write_region(array: GridArray, plain: PlainSelection, *, value: NDArray[Any]) -> bool:
@@ -95,8 +98,7 @@ def _uninterrupted(write: Callable[[], None]) -> None:
             failures.append(error)
         ended.release()
 
-    # Unlike the start of a thread object, this is either done or not when the interrupt comes.
-    _thread.start_new_thread(run, ())
+    WRITERS.submit(run)
     ended.acquire()
     if failures:
         raise failures.pop()
