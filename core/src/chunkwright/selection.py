@@ -27,7 +27,7 @@ from chunkwright._plain import few_boxes
 from chunkwright.entries import Entries, IndexList
 from chunkwright.errors import SelectionError
 
-__all__ = ("Selection", "Selector", "check_entries", "entries_of", "entries_of_pairs", "out_extents")
+__all__ = ("Selection", "Selector", "check_entries", "entries_of", "entries_of_pairs", "expanded", "out_extents")
 
 type Selector = int | slice | EllipsisType | NDArray[Any] | list[int] | list[bool]
 type Selection = Selector | tuple[Selector, ...]
@@ -63,7 +63,7 @@ def entries_of(selection: Selection, shape: tuple[int, ...]) -> tuple[Entries, t
     >>> out_shape, entries.start.tolist(), entries.out_start.tolist(), entries.out_step.tolist()
     ((5,), [[2, 0]], [[4]], [[-1]])
     """
-    items = _expanded(selection if isinstance(selection, tuple) else (selection,), len(shape))
+    items = expanded(selection if isinstance(selection, tuple) else (selection,), len(shape))
     axes = [
         read_axis([item], extent, position) for position, (item, extent) in enumerate(zip(items, shape, strict=True))
     ]
@@ -215,8 +215,31 @@ def _out_count(entries: Entries, out: int) -> Ints:
     return np.ones(len(entries), np.int64)
 
 
-def _expanded(items: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
-    """Replace an ellipsis, and select everything along axes that are not mentioned."""
+def expanded(items: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
+    """Replace an ellipsis, and select everything along axes that are not mentioned.
+
+    Parameters
+    ----------
+    items
+        What is selected along the axes that are mentioned.
+    ndim
+        Number of axes.
+
+    Returns
+    -------
+    tuple
+        One item for each axis.
+
+    Raises
+    ------
+    SelectionError
+        When there are several ellipses, or more items than axes.
+
+    Examples
+    --------
+    >>> expanded((3, ..., 4), 4)
+    (3, slice(None, None, None), slice(None, None, None), 4)
+    """
     where = [position for position, item in enumerate(items) if item is Ellipsis]
     if len(where) > 1:
         raise SelectionError("more than one ellipsis")
@@ -234,7 +257,7 @@ def _side(selections: Sequence[Any], shape: tuple[int, ...] | None, ndim: int | 
         selections = [item if isinstance(item, tuple) else (item,) for item in selections]
     lengths = set(map(len, selections))
     if ndim is not None and (lengths != {ndim} or any(item is Ellipsis for item in selections[0])):
-        selections = [_expanded(item, ndim) for item in selections]
+        selections = [expanded(item, ndim) for item in selections]
     elif len(lengths) > 1:
         raise SelectionError("selections of different forms")
     columns = list(zip(*selections, strict=True))

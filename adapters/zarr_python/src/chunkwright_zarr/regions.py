@@ -20,6 +20,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkwright.errors import SelectionError
+from chunkwright.selection import expanded
 from chunkwright_zarr.driving import prepared_chain, whole_nbytes
 from chunkwright_zarr.few import MAX_FEW, MAX_FEW_NBYTES, FewBoxes, region_boxes
 from chunkwright_zarr.grid_array import GridArray
@@ -77,8 +79,11 @@ def plain_selection(selection: object, extents: Sequence[int], *, orthogonal: bo
     >>> plain_selection((-1, ..., slice(1, None)), (4, 5, 6), orthogonal=False)
     PlainSelection(axes=(3, slice(0, 5, 1), slice(1, 6, 1)), shape=(5, 5))
     """
-    items = _completed(selection, len(extents))
-    if items is None or max(extents, default=0) > MAX_EXTENT:
+    try:
+        items = expanded(selection if isinstance(selection, tuple) else (selection,), len(extents))
+    except SelectionError:
+        return None
+    if max(extents, default=0) > MAX_EXTENT:
         return None
     axes: list[Axis] = []
     shape: list[int] = []
@@ -90,17 +95,6 @@ def plain_selection(selection: object, extents: Sequence[int], *, orthogonal: bo
         if not isinstance(axis, int):
             shape.append(_length(axis))
     return None if 0 in shape else PlainSelection(tuple(axes), tuple(shape))
-
-
-def _completed(selection: object, ndim: int) -> tuple[Any, ...] | None:
-    """One item for each axis; None when there are too many."""
-    items = selection if type(selection) is tuple else (selection,)
-    dots = [position for position, item in enumerate(items) if item is Ellipsis]
-    missing = ndim - len(items) + len(dots)
-    if len(dots) > 1 or missing < 0:
-        return None
-    at = dots[0] if dots else len(items)
-    return items[:at] + (slice(None),) * missing + items[at + len(dots) :]
 
 
 def _axis(item: Any, extent: int, *, orthogonal: bool) -> Axis | None:
