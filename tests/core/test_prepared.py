@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from typing import Any
 
 import attrs
@@ -222,3 +223,32 @@ def test_a_limit_of_threads_is_a_positive_number(backend: Any) -> None:
             chain.decode_many_into(encoded, Entries.whole((2,), 1), array[None], max_workers=bad)
         with pytest.raises(ConfigurationError, match="max_workers must be at least 1"):
             chain.plan_write(...).take().run(array, max_workers=bad)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("backend", backends())
+def test_metadata_that_claims_many_inner_chunks_costs_no_memory_until_they_are_written(backend: Any) -> None:
+    """A few hundred bytes from anywhere make a process prepare such a chain when it opens an array."""
+    chain = CodecChain.from_json([sharding((1, 1), [LITTLE])]).bind("uint16", 0)
+    tracemalloc.start()
+    try:
+        plan = chain.prepare((4096, 4096), backends=[backend]).plan_read((slice(3, 4), slice(5, 6)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert plan.needs["stop"].item() >= 16 * 4096**2
+    assert peak < 2**20
+
+
+@pytest.mark.parametrize("backend", backends())
+def test_shards_that_are_read_whole_are_cut_by_who_can_do_so(backend: Any) -> None:
+    chain = on([backend], [sharding((3, 4))])
+    stored = chain.encode(DATA)
+    plan, out = chain.plan_read((slice(None), slice(None))), np.zeros_like(DATA)
+    plan.feed(plan.needs["id"], [stored])
+    work = plan.take()
+    assert work is not None
+    assert chain.shard is not None
+    assert work.chain is (chain.shard.inner if chain.shard.reader is None else chain)
+    work.run(out)
+    assert (out == DATA).all()
+    assert plan.statuses.tolist() == [True]

@@ -150,7 +150,7 @@ def coalesce(needs: NDArray[Any], *, max_gap: int = 0, max_size: int = 1 << 62) 
     """
     if len(needs) == 1:
         return _alone(needs)
-    rows = needs[np.lexsort((needs["stop"], needs["start"], needs["kind"], needs["chunk"]))]
+    rows = needs[_order(needs)]
     reach = _running_stop(rows)
     joins = np.zeros(len(rows), bool)
     same = (rows["chunk"][1:] == rows["chunk"][:-1]) & (rows["kind"][1:] == RANGE) & (rows["kind"][:-1] == RANGE)
@@ -171,6 +171,13 @@ def coalesce(needs: NDArray[Any], *, max_gap: int = 0, max_size: int = 1 << 62) 
         np.where(ranged, rows["start"] - lead, 0),
         np.where(ranged, rows["stop"] - rows["start"], -1),
     )
+
+
+def _order(needs: NDArray[Any]) -> NDArray[np.int64]:
+    """Order needs by chunk, kind and start; those that a plan asks for together are of one kind nearly always."""
+    keys = [np.ascontiguousarray(needs[name]) for name in ("start", "kind", "chunk")]
+    varying = [key for key in keys if len(key) and (key != key[0]).any()]
+    return np.lexsort(varying) if varying else np.arange(len(needs), dtype=np.int64)
 
 
 def _alone(needs: NDArray[Any]) -> Fetches:

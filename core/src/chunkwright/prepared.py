@@ -31,52 +31,19 @@ from chunkwright.ports import Backend, ForeignRun, Run, Step
 from chunkwright.read_plan import ReadPlan
 from chunkwright.runs import Choice, form_runs, make_steps
 from chunkwright.selection import entries_of
-from chunkwright.shard_format import Layout, inner_chunk_order
-from chunkwright.shard_ports import ReadsShards, ShardReader, ShardWriter, WritesShards, shard_backend_of
+from chunkwright.shard import Shard
+from chunkwright.shard_format import Layout
+from chunkwright.shard_ports import ReadsShards, shard_backend_of
 from chunkwright.spec import ChunkSpec, FixedSize, Size, UnboundedSize
 from chunkwright.write_plan import WritePlan
 
 if TYPE_CHECKING:
     from chunkwright.selection import Selection
 
-__all__ = ("PreparedChain", "Shard", "prepare")
+__all__ = ("PreparedChain", "prepare")
 
 MAX_INNER_CHUNKS = 2**30
 """Most inner chunks of a shard; more is taken for broken metadata."""
-
-
-@attrs.frozen(eq=False, kw_only=True)
-class Shard:
-    """The sharding codec of a prepared chain.
-
-    Parameters
-    ----------
-    spec
-        The array that the sharding codec is given.
-    inner
-        The prepared chain of the inner chunks.
-    index
-        The prepared chain of the index.
-    grid
-        Inner chunks along each axis.
-    layout
-        Where index and inner chunks lie.
-    write_order
-        int64: flat positions of the inner chunks in the order in which they are written.
-    reader
-        What decodes parts of shards without the core, if a backend does that.
-    writer
-        What encodes shards without the core, likewise.
-    """
-
-    spec: ChunkSpec
-    inner: PreparedChain
-    index: PreparedChain
-    grid: tuple[int, ...]
-    layout: Layout
-    write_order: NDArray[np.int64]
-    reader: ShardReader | None = None
-    writer: ShardWriter | None = None
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -475,14 +442,9 @@ def _prepare_shard(codec: ShardingIndexed, spec: ChunkSpec, backends: Sequence[B
     if not isinstance(index.encoded_size, FixedSize):
         raise ConfigurationError("the codecs of a shard index must have a fixed size", codec=codec.name)
     layout = Layout(index.encoded_size.nbytes, codec.index_location == "start", inner.encoded_size)
-    order = inner_chunk_order(grid, codec.order)
-    shard = Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, write_order=order)
     found = shard_backend_of(inner.runs, index.runs)
-    if found is None:
-        return shard
-    backend, of_inner, of_index = found
-    reader = backend.shard_reader(of_inner, of_index, grid, layout) if isinstance(backend, ReadsShards) else None
-    writer = (
-        backend.shard_writer(of_inner, of_index, grid, layout, order) if isinstance(backend, WritesShards) else None
-    )
-    return attrs.evolve(shard, reader=reader, writer=writer)
+    reader = None
+    if found is not None:
+        backend, of_inner, of_index = found
+        reader = backend.shard_reader(of_inner, of_index, grid, layout) if isinstance(backend, ReadsShards) else None
+    return Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, order=codec.order, reader=reader)

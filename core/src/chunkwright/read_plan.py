@@ -30,7 +30,8 @@ from chunkwright.selection import check_entries
 from chunkwright.shard_format import locate
 
 if TYPE_CHECKING:
-    from chunkwright.prepared import PreparedChain, Shard
+    from chunkwright.prepared import PreparedChain
+    from chunkwright.shard import Shard
 
 __all__ = ("ReadPlan", "ReadWork", "in_order", "item_bytes")
 
@@ -270,14 +271,15 @@ class ReadPlan:
                 items, buffers = items[:keep], buffers.take(np.arange(keep))
             parts.append((items, buffers))
             taken += len(items)
-        items = np.concatenate([part[0] for part in parts]) if len(parts) > 1 else parts[0][0]
-        buffers = Buffers.concatenate([part[1] for part in parts]) if len(parts) > 1 else parts[0][1]
+        items, buffers = parts[0] if len(parts) == 1 else _joined(parts)
+        if len(items) == len(leaf.chunk):
+            # Everything at once, as is usual: buffers are put in order faster than entries.
+            order = np.argsort(items)
+            return ReadWork(leaf.chain, buffers.take(order), self._entries, leaf.chunk)
         return ReadWork(leaf.chain, buffers, self._rows_of(items), leaf.chunk[items])
 
     def _rows_of(self, items: NDArray[np.int64]) -> Entries:
         """Entries of some items of the last level, their chunks numbered from 0."""
-        if len(items) == len(self._first_row) - 1 and (items == np.arange(len(items))).all():
-            return self._entries
         first = self._first_row[items]
         count = self._first_row[items + 1] - first
         rows = ragged_positions(first, count)
@@ -444,6 +446,10 @@ class ReadPlan:
             return locate(picked, level.shard.layout, None if sizes is None else sizes[parent])
 
 
+def _joined(parts: Sequence[tuple[NDArray[np.int64], Buffers]]) -> tuple[NDArray[np.int64], Buffers]:
+    return np.concatenate([items for items, _ in parts]), Buffers.concatenate([buffers for _, buffers in parts])
+
+
 def in_order(entries: Entries) -> Entries:
     """Order entries by chunk, those of one chunk as they are, and leave out those of no elements.
 
@@ -473,11 +479,13 @@ def _make_levels(chain: PreparedChain, entries: Entries, whole_fraction: float) 
     level = _Level(chain, None, chunk, none, none, np.zeros(len(chunk), bool), none)
     levels = [level]
     while chain.is_partial and chain.shard is not None and chain.order is not None:
+        if chain.shard.reader is not None and entries.covers(chain.spec.shape).all():
+            break  # All of each shard is wanted, and the backend cuts shards sooner than NumPy does.
         shard = level.shard = chain.shard
         parts = split(entries.permuted(chain.order), shard.inner.spec.shape, shard.grid)
         level.child = np.searchsorted(parts.chunk, np.arange(len(level.chunk) + 1))
         touched = np.diff(level.child)
-        level.wants_whole = touched >= max(whole_fraction * len(shard.write_order), 1)
+        level.wants_whole = touched >= max(whole_fraction * shard.cells, 1)
         chain, entries = shard.inner, parts.entries
         level = _Level(
             chain, None, level.chunk[parts.chunk], parts.chunk, parts.cell, np.zeros(len(parts.chunk), bool), none

@@ -2,8 +2,8 @@
 
 The core cuts selections along inner chunks, reads shard indexes and checks them, and puts shards together, for every
 backend. One that can do so natively, for all shards of a call at once, has a method ``shard_reader`` or
-``shard_writer``, and is asked once, when a chain is prepared. What its reader or writer does not take is done by the
-core, with the same result: the same elements, the same bytes, the same errors.
+``shard_writer``, and is asked once per chain: when it is prepared, and when something is first written. What its
+reader or writer does not take is done by the core, with the same result: the same elements, bytes and errors.
 """
 
 from __future__ import annotations

@@ -294,5 +294,5 @@ def _covered(chain: PreparedChain, entries: Entries, chunks: int) -> NDArray[np.
         return done
     parts = split(entries.permuted(chain.order), chain.shard.inner.spec.shape, chain.shard.grid)
     inner = _covered(chain.shard.inner, parts.entries, len(parts.chunk))
-    done |= np.bincount(parts.chunk[inner], minlength=chunks) == len(chain.shard.write_order)
+    done |= np.bincount(parts.chunk[inner], minlength=chunks) == chain.shard.cells
     return done

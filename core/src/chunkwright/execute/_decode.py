@@ -21,7 +21,8 @@ from chunkwright.ports import Run
 from chunkwright.scatter import scatter
 
 if TYPE_CHECKING:
-    from chunkwright.prepared import PreparedChain, Shard
+    from chunkwright.prepared import PreparedChain
+    from chunkwright.shard import Shard
 
 __all__ = ("decode_arrays", "decode_into", "one_whole")
 

@@ -24,7 +24,8 @@ from chunkwright.rewriting import Rewrites
 from chunkwright.scatter import gather
 
 if TYPE_CHECKING:
-    from chunkwright.prepared import PreparedChain, Shard
+    from chunkwright.prepared import PreparedChain
+    from chunkwright.shard import Shard
 
 __all__ = ("encode_arrays", "encode_from")
 

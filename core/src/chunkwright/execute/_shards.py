@@ -15,7 +15,7 @@ from chunkwright.grid import Split
 from chunkwright.shard_format import assemble, kept_spans, locate, place
 
 if TYPE_CHECKING:
-    from chunkwright.prepared import Shard
+    from chunkwright.shard import Shard
 
 __all__ = ("Located", "existing_inner", "index_rows", "locate_all", "locate_inner", "put_together", "read_indexes")
 
@@ -148,7 +148,7 @@ def existing_inner(shard: Shard, parts: Split, existing: Buffers, old: dict[int,
 def put_together(
     shard: Shard, touched: list[tuple[int, Buffer | None]], old: memoryview | None, located: Located | None
 ) -> Calls[Buffer | None]:
-    cells = len(shard.write_order)
+    cells = shard.cells
     lengths = np.zeros(cells, np.int64)
     kept = np.empty(0, np.int64)
     if located is not None:
