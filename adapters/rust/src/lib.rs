@@ -41,6 +41,7 @@ pub mod read;
 pub mod read_part;
 pub mod read_stored;
 mod region;
+pub mod rewrite_part;
 pub mod selections;
 pub mod shard;
 pub mod shard_read;

@@ -229,7 +229,7 @@ impl Reading<'_> {
 }
 
 /// Join runs, which are in order, that are at most `gap` bytes apart.
-fn joined(runs: impl Iterator<Item = Range<usize>>, gap: usize) -> Vec<Range<usize>> {
+pub fn joined(runs: impl Iterator<Item = Range<usize>>, gap: usize) -> Vec<Range<usize>> {
     let mut joined: Vec<Range<usize>> = Vec::new();
     for run in runs {
         match joined.last_mut() {

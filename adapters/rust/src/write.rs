@@ -138,6 +138,10 @@ impl Writing<'_> {
                 return self.chunk.encode(Gathered::Source(source), worker, self.keep_empty);
             }
         } else if let Base::Encoded(encoded) = base
+            && let Some(made) = self.make_part(&rows, encoded, place, worker)?
+        {
+            return Ok(Some(made));
+        } else if let Base::Encoded(encoded) = base
             && appending(&self.chunk.stages) == self.chunk.stages.len()
         {
             // What was stored is what was decoded: it is copied once, into memory that need not be cleared before.
@@ -161,7 +165,10 @@ impl Writing<'_> {
     }
 
     /// Put selected elements into the memory of a chunk.
-    fn put(&self, rows: Range<usize>, place: &mut Place, memory: &mut [u8]) -> Outcome<()> {
+    ///
+    /// # Errors
+    /// When a selection is out of bounds.
+    pub fn put(&self, rows: Range<usize>, place: &mut Place, memory: &mut [u8]) -> Outcome<()> {
         for row in rows {
             self.find(row, place)?;
             // SAFETY: `find` checked that the elements of the place are within both arrays; the memory is that of a

@@ -144,6 +144,54 @@ impl Blosc {
         })
     }
 
+    /// Encode blocks, which ranges of `data` are made of, over those of a frame, and keep the others: the result is what
+    /// encoding everything gives, if the frame was made so.
+    ///
+    /// # Errors
+    /// When the library refuses.
+    pub fn encode_part(
+        &self,
+        frame: &[u8],
+        data: &[u8],
+        ranges: &[Range<usize>],
+        memory: &mut Memory,
+    ) -> Outcome<Option<Vec<u8>>> {
+        let everything = 0..data.len();
+        let (Some(blocks), Some(blocksize)) =
+            (self.blocks(frame, frame.len(), data.len(), &[everything]), blocksize(frame))
+        else {
+            return Ok(None);
+        };
+        let table = HEADER + 4 * blocks.len();
+        let mut made = Vec::with_capacity(frame.len() + frame.len() / 8);
+        made.extend_from_slice(&frame[..table]);
+        for block in blocks {
+            let (begin, end) = (block.number * blocksize, (block.number + 1) * blocksize);
+            let start = made.len();
+            if touches(ranges, &(begin..end)) {
+                // The library does not split the last block when it is a short one; by itself it would not be short.
+                let Some(whole) = data.get(begin..end) else {
+                    return Ok(None);
+                };
+                let one = Self { blocksize, ..self.clone() };
+                let size = one.encode(whole, memory)?;
+                let Some(stream) = only_block(memory.filled(size), frame) else {
+                    return Ok(None);
+                };
+                made.extend_from_slice(stream);
+            } else if streams(&frame[block.bytes.clone()]) == self.splits(frame, data.len(), &block) {
+                made.extend_from_slice(&frame[block.bytes]);
+            } else {
+                return Ok(None);
+            }
+            put_size(&mut made[HEADER + 4 * block.number..], start);
+        }
+        let size = made.len();
+        put_size(&mut made[12..], size);
+        // A frame of more bytes would not be one; the library copies the content then.
+        Ok(Some(made).filter(|made| made.len() <= data.len() + BLOSC_MAX_OVERHEAD as usize))
+    }
+
     /// The blocks that have some of the bytes of ranges, in order.
     fn blocks(&self, head: &[u8], encoded: usize, decoded: usize, ranges: &[Range<usize>]) -> Option<Vec<Block>> {
         let end = size(head.get(12..)?);
@@ -159,7 +207,7 @@ impl Blosc {
         ends.sort_unstable();
         let is_wanted = |number: &usize| {
             let (first, last) = (number * blocksize, (number + 1) * blocksize);
-            ranges.iter().any(|range| range.start < last && range.end > first)
+            touches(ranges, &(first..last))
         };
         let numbers = (0..starts.len()).filter(is_wanted);
         numbers
@@ -237,6 +285,17 @@ fn parts(head: &[u8], decoded: usize, blocks: &[Block]) -> Vec<Range<usize>> {
     parts
 }
 
+/// Whether one of ranges, which are in order and apart, has some of the bytes of a block.
+fn touches(ranges: &[Range<usize>], block: &Range<usize>) -> bool {
+    ranges.get(ranges.partition_point(|range| range.end <= block.start)).is_some_and(|range| range.start < block.end)
+}
+
+/// The block of a frame that has one only, if it can be a block of another frame.
+fn only_block<'a>(made: &'a [u8], frame: &[u8]) -> Option<&'a [u8]> {
+    let is_like = made[..4] == frame[..4] && made[8..12] == frame[8..12];
+    (is_like && made[2] & COPIED == 0).then(|| &made[HEADER + 4..])
+}
+
 /// How many streams there are, each behind its size; None when the last one is not whole.
 fn streams(block: &[u8]) -> Option<usize> {
     let (mut at, mut count) = (0, 0);
@@ -277,4 +336,10 @@ pub fn claimed(input: &[u8]) -> Option<u64> {
 
 fn size(input: &[u8]) -> usize {
     header(input).map_or(0, |size| size as usize)
+}
+
+fn put_size(out: &mut [u8], size: usize) {
+    // Sizes of frames are below 2^31.
+    let size = u32::try_from(size).unwrap_or(u32::MAX);
+    out[..4].copy_from_slice(&size.to_le_bytes());
 }

@@ -151,6 +151,21 @@ impl Kernel {
         if let Self::Blosc(blosc) = self { blosc.is_enough(input, decoded, ranges, parts) } else { false }
     }
 
+    /// Encode ranges of `data` over those of encoded bytes, which decode to as many, and keep the others. Ranges are made of
+    /// blocks that can be decoded by themselves. None when that cannot be done.
+    ///
+    /// # Errors
+    /// When the codec refuses.
+    pub fn encode_part(
+        &self,
+        input: &[u8],
+        data: &[u8],
+        ranges: &[Range<usize>],
+        memory: &mut Memory,
+    ) -> Outcome<Option<Vec<u8>>> {
+        if let Self::Blosc(blosc) = self { blosc.encode_part(input, data, ranges, memory) } else { Ok(None) }
+    }
+
     /// Whether encoded bytes can have blocks that are decoded by themselves.
     #[must_use]
     pub fn has_blocks(&self) -> bool {

@@ -1,7 +1,7 @@
 """Several threads that take turns at one piece of work, the calling one among them.
 
 A turn is a call of a function that finds something to do, does it, and says whether there was anything. Helpers come
-from the same threads as :class:`~chunkwright_store._helper.Helper` has; a call never depends on one being free, because
+from the same threads as :class:`~chunkwright_store.helper.Helper` has; a call never depends on one being free, because
 the calling thread goes on until nothing is left, and then waits only for turns that a helper has begun.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from chunkwright_store._helper import HELPERS
+from chunkwright_store.helper import HELPERS
 
 __all__ = ("take_turns",)
 

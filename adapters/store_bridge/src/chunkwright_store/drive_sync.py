@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from chunkwright.buffers import Buffers
 from chunkwright.errors import CodecError
 from chunkwright.needs import WHOLE, coalesce
-from chunkwright_store._helper import Helper
 from chunkwright_store._schedule import NOTHING, Schedule, answers, from_memory, range_of
 from chunkwright_store._share import take_turns
+from chunkwright_store.helper import Helper
 from chunkwright_store.index_cache import INDEXES
 from chunkwright_store.jobs import Limits, ReadJob, WriteJob
 from chunkwright_store.locks import LOCKS

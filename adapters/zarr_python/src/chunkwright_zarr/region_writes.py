@@ -20,6 +20,7 @@ from zarr.storage import StorePath
 from chunkwright.grid import Split, split
 from chunkwright.selection import entries_of
 from chunkwright_store import write_sync
+from chunkwright_store.helper import Helper
 from chunkwright_store.pool import Pool
 from chunkwright_store.zarr import classify
 from chunkwright_zarr.counters import count
@@ -87,21 +88,7 @@ def _uninterrupted(write: Callable[[], None]) -> None:
     if threading.current_thread() is not threading.main_thread():
         write()
         return
-    failures: list[BaseException] = []
-    ended = threading.Lock()
-    ended.acquire()
-
-    def run() -> None:
-        try:
-            write()
-        except BaseException as error:  # raised where the caller waits
-            failures.append(error)
-        ended.release()
-
-    WRITERS.submit(run)
-    ended.acquire()
-    if failures:
-        raise failures.pop()
+    Helper(WRITERS).start(write)()
 
 
 def _complete(

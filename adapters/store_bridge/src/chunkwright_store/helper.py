@@ -19,11 +19,25 @@ HELPERS = Pool(max_threads=64)
 
 
 class Helper:
-    """Runs one function at a time beside the caller; leaving the context waits for the last one."""
+    """Runs one function at a time beside the caller; leaving the context waits for the last one.
 
-    __slots__ = ("_ended", "_failure", "_result")
+    Parameters
+    ----------
+    pool
+        Where the thread comes from.
 
-    def __init__(self) -> None:
+    Examples
+    --------
+    >>> with Helper() as helper:
+    ...     wait = helper.start(lambda: 6 * 7)
+    ...     wait()
+    42
+    """
+
+    __slots__ = ("_ended", "_failure", "_pool", "_result")
+
+    def __init__(self, pool: Pool = HELPERS) -> None:
+        self._pool = pool
         self._ended: threading.Lock | None = None
         self._result: Any = None
         self._failure: BaseException | None = None
@@ -41,7 +55,7 @@ class Helper:
                 self._failure = error
             ended.release()
 
-        HELPERS.submit(run)
+        self._pool.submit(run)
         return self.wait
 
     def wait(self) -> Any:
