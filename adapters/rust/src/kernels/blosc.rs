@@ -290,10 +290,10 @@ fn touches(ranges: &[Range<usize>], block: &Range<usize>) -> bool {
     ranges.get(ranges.partition_point(|range| range.end <= block.start)).is_some_and(|range| range.start < block.end)
 }
 
-/// The block of a frame that has one only, if it can be a block of another frame.
+/// The block of a frame that has one only, unless the library made something else of it: a copy, or streams of other kinds.
 fn only_block<'a>(made: &'a [u8], frame: &[u8]) -> Option<&'a [u8]> {
     let is_like = made[..4] == frame[..4] && made[8..12] == frame[8..12];
-    (is_like && made[2] & COPIED == 0).then(|| &made[HEADER + 4..])
+    is_like.then(|| &made[HEADER + 4..])
 }
 
 /// How many streams there are, each behind its size; None when the last one is not whole.
