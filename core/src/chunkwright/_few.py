@@ -124,8 +124,9 @@ def _columns(
         "out_start": table[:, 2 + 2 * ndim :],
     }
     if len(entries) == 1:
-        changed["step"] = np.broadcast_to(entries.step, (len(rows), ndim))
-        changed["out_step"] = np.broadcast_to(entries.out_step, (len(rows), entries.out_ndim))
+        changed["step"], changed["out_step"] = (
+            column.repeat(len(rows), axis=0) for column in (entries.step, entries.out_step)
+        )
     else:
         changed["step"], changed["out_step"] = entries.step[sources], entries.out_step[sources]
     return table[:, 0], table[:, 1], attrs.evolve(entries, **changed)

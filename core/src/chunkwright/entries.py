@@ -362,6 +362,8 @@ class Entries:
             Entries over the transposed chunk.
         """
         columns = list(order)
+        if columns == list(range(len(columns))):
+            return self
         return attrs.evolve(
             self,
             start=self.start[:, columns],

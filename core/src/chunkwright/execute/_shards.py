@@ -44,14 +44,15 @@ def locate_inner(shard: Shard, buffers: Buffers, parts: Split) -> Calls[Buffers]
     Buffers
         One row per touched inner chunk.
     """
-    touched = np.unique(parts.chunk)
-    present = touched[buffers.offset[touched] >= 0]
+    # Parts are ordered by shard.
+    heads = np.flatnonzero(np.diff(parts.chunk, prepend=-1))
+    tails = np.append(heads[1:], len(parts.chunk))
+    there = buffers.offset[parts.chunk[heads]] >= 0
+    heads, tails, present = heads[there], tails[there], parts.chunk[heads[there]]
     tables = yield from read_indexes(shard, index_rows(shard, buffers, present), present)
     offset = np.full(len(parts.chunk), MISSING, np.int64)
     length = np.zeros(len(parts.chunk), np.int64)
-    first = np.searchsorted(parts.chunk, present, "left")
-    last = np.searchsorted(parts.chunk, present, "right")
-    for table, chunk, begin, end in zip(tables, present.tolist(), first.tolist(), last.tolist(), strict=True):
+    for table, chunk, begin, end in zip(tables, present.tolist(), heads.tolist(), tails.tolist(), strict=True):
         rows = slice(begin, end)
         with positions(np.full(end - begin, chunk)):
             found, length[rows] = locate(table[parts.cell[rows]], shard.layout, int(buffers.length[chunk]))
