@@ -19,10 +19,13 @@ BOXES = (
 )
 MANY = "zarr-python selects in Python, 12 microseconds for each chunk, before it asks the pipeline"
 BRIEF = "zarr-python takes 0.2 to 0.3 ms for a call on 16 chunks that reads nothing, zarrista 0.2 for all of it"
-IN_PLACE = "zarrista writes over what is in a file, while a new file takes new pages; ours is never half written"
+IN_PLACE = (
+    "zarrista writes over what is in a file, while ours, which is never half written, is a new one: to create it takes "
+    "25 microseconds on ext4 without a journal, and 265 while thousands of inodes of removed files are passed over"
+)
 REPLACED = (
-    "the file system replaces thousands of files; on one machine the same code took 0.3 to 1.8 s for that, depending "
-    "on what had been removed shortly before"
+    "the file system replaces thousands of files, and creating one takes 25 to 265 microseconds, depending on how many "
+    "were removed shortly before"
 )
 DIRECT_BRIEF = (
     "of 90 to 120 microseconds for 16 files, 45 go into opening and reading them, 25 into Python before and after, and "
