@@ -22,6 +22,7 @@ from zarr.core.array import AsyncArray
 from zarr.core.buffer import BufferPrototype, NDBuffer, cpu, default_buffer_prototype
 
 from chunkwright_zarr.arrays import AnyArray, async_array_of
+from chunkwright_zarr.config import setting
 from chunkwright_zarr.counters import count
 from chunkwright_zarr.grid_array import GridArray
 from chunkwright_zarr.known import chunks_of, pipeline_of
@@ -39,12 +40,12 @@ class _Kept:
 
     metadata: Any
     config: Any
-    prototype: BufferPrototype
+    buffers: tuple[Any, Any]
     grid: GridArray | None
 
-    def is_for(self, array: AsyncArray[Any], prototype: BufferPrototype) -> bool:
+    def is_for(self, array: AsyncArray[Any], buffers: tuple[Any, Any]) -> bool:
         is_same = self.metadata is array.metadata and self.config is array.config
-        return is_same and self.prototype == prototype
+        return is_same and self.buffers == buffers
 
 
 class DirectArray(zarr.Array[Any]):
@@ -235,13 +236,15 @@ class DirectArray(zarr.Array[Any]):
 
     def _reached_here(self) -> GridArray | None:
         """The array's chunks; None when it is not for this thread to reach them, or not in main memory."""
-        prototype = default_buffer_prototype()
-        if asyncio._get_running_loop() is not None or prototype.nd_buffer is not cpu.NDBuffer:
+        if asyncio._get_running_loop() is not None:
             return None
-        kept = self._kept
-        if kept is None or not kept.is_for(self.async_array, prototype):
-            array = self.async_array
-            kept = self._kept = _Kept(array.metadata, array.config, prototype, _grid_array(array))
+        array, kept = self.async_array, self._kept
+        # Names of classes: to find the classes takes zarr as long as half of the rest that is done in Python here.
+        buffers = setting("buffer"), setting("ndbuffer")
+        if kept is None or not kept.is_for(array, buffers):
+            is_here = default_buffer_prototype().nd_buffer is cpu.NDBuffer
+            kept = _Kept(array.metadata, array.config, buffers, _grid_array(array) if is_here else None)
+            self._kept = kept
         return kept.grid
 
 
