@@ -252,3 +252,14 @@ def test_shards_that_are_read_whole_are_cut_by_who_can_do_so(backend: Any) -> No
     work.run(out)
     assert (out == DATA).all()
     assert plan.statuses.tolist() == [True]
+
+
+@pytest.mark.parametrize("backend", backends())
+@pytest.mark.parametrize("columns", [slice(0, 4), slice(0, 1)])
+def test_a_nested_shard_of_no_bytes_is_refused_in_the_same_words_by_all(backend: Any, columns: slice) -> None:
+    codecs = [sharding((2, 4), [sharding((2, 2), [LITTLE])], index_codecs=[LITTLE])]
+    chain = CodecChain.from_json(codecs).bind("uint16", 0).prepare((4, 4), backends=[backend])
+    plan = chain.plan_read((slice(0, 2), columns))
+    index = np.array([[0, 0], [2**64 - 1, 2**64 - 1]], "<u8").tobytes()
+    with pytest.raises(CorruptChunkError, match="a nested shard has no bytes"):
+        plan.feed(plan.needs["id"], [index])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from chunkwright.entries import Entries
 from chunkwright.selection import entries_of
 from chunkwright_rust import RustBackend
 from chunkwright_store import FilesBatch, WriteJob, write_sync
-from tests.rust.chains import BIG, LITTLE
+from tests.rust.chains import BIG, LITTLE, prepare
 from tests.rust.test_blocks_of_frames import (
     COMPRESSORS,
     SELECTIONS,
@@ -133,12 +135,13 @@ def test_a_chunk_of_which_nothing_is_left_is_not_stored(write: Write, keep_empty
     np.testing.assert_array_equal(chain.decode(made), values)
 
 
-def with_last_block_damaged(data: bytes) -> tuple[bytes, int]:
+def with_last_block_damaged(data: bytes, nbytes: int = VALUES.nbytes) -> tuple[bytes, int]:
     damaged = bytearray(data)
-    blocks = -(-VALUES.nbytes // int.from_bytes(data[8:12], "little"))
+    blocks = -(-nbytes // int.from_bytes(data[8:12], "little"))
     last = max(int.from_bytes(data[16 + 4 * block : 20 + 4 * block], "little") for block in range(blocks))
     # The first bytes of a stream; its size stays right.
-    damaged[last + 4 : last + 400] = b"\xff" * 396
+    end = min(last + 400, len(data))
+    damaged[last + 4 : end] = b"\xff" * (end - last - 4)
     return bytes(damaged), len(data) - last
 
 
@@ -188,3 +191,68 @@ def test_frames_with_damaged_headers_are_written_over_or_refused(write: Write, p
             wanted[selection] = source
             np.testing.assert_array_equal(chain.decode(made), wanted)
     assert refused or place == 0
+
+
+HOSTILE = """
+import resource, struct
+import numpy as np
+from chunkwright import CodecError
+from chunkwright.selection import entries_of
+from tests.rust.chains import LITTLE, prepare
+
+blocks, size, big = 8192, 128, 1 << 19
+lz4 = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
+chain = prepare([LITTLE, {"name": "blosc", "configuration": lz4}], "int32", (blocks * size // 4,), fill_value=0)
+table = 16 + 4 * blocks
+shared, own = struct.pack("<I", big) + bytes(big), struct.pack("<I", size) + bytes(size)
+frame = struct.pack("<BBBBIII", 2, 1, 1 | 16 | 1 << 5, 4, blocks * size, size, table + len(shared) + len(own))
+frame += struct.pack(f"<{blocks}I", table + len(shared), *[table] * (blocks - 1)) + shared + own
+entries, shape = entries_of(slice(0, 32), chain.spec.shape)
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+plan = chain.plan_write(entries, complete=np.zeros(1, bool))
+plan.feed(plan.needs["id"], [frame])
+try:
+    plan.take().run(np.ones(shape, "i4"))
+except CodecError as error:
+    print(error)
+"""
+
+
+def test_a_stream_that_many_blocks_claim_is_not_copied_for_each_of_them() -> None:
+    run = subprocess.run([sys.executable, "-c", HOSTILE], capture_output=True, text=True, check=False)
+    assert "blosc" in run.stdout, run.stderr[-2000:]
+
+
+def test_many_runs_are_not_decoded_one_by_one(write: Write) -> None:
+    """For each, the library goes through all blocks; here all is decoded instead, and damage seen."""
+    shape = (2048, 256)
+    values = np.random.default_rng(2).integers(0, 9, shape).astype("i4")
+    small = {"cname": "zstd", "clevel": 1, "shuffle": "noshuffle", "typesize": 1, "blocksize": 512}
+    chain = prepare([LITTLE, {"name": "blosc", "configuration": small}], "int32", shape, fill_value=0)
+    good = bytes(chain.encode(values) or b"")
+    assert int.from_bytes(good[8:12], "little") == 512
+    damaged, _ = with_last_block_damaged(good, values.nbytes)
+    for rows, is_refused in ((slice(0, 8), False), (slice(0, 1024, 2), True)):
+        entries, part = entries_of((rows, 3), shape)
+        source = np.full(part, 5, "i4")
+        wanted = values.copy()
+        wanted[rows, 3] = 5
+        np.testing.assert_array_equal(chain.decode(write(chain, good, entries, source) or b""), wanted)
+        if is_refused:
+            with pytest.raises(CodecError, match="blosc"):
+                write(chain, damaged, entries, source)
+        else:
+            assert write(chain, damaged, entries, source) is not None
+
+
+def test_blocks_that_do_not_change_are_not_looked_at(write: Write) -> None:
+    """Each compressor and form of selection for which the frame that is encoded anew would be the same."""
+    for compressor in (LZ4, blosc("blosclz", "shuffle", 4), blosc("zstd", "bitshuffle", 2)):
+        chain = chain_of(compressor)
+        damaged, size = with_last_block_damaged(encoded(chain))
+        for name in ("a box", "an element", "lists"):
+            selection = WRITTEN[name] if name != "lists" else (np.array([14, 2, 10]), np.array([3, 39]), np.array([0]))
+            entries, source, _ = changed(selection)
+            made = write(chain, damaged, entries, source)
+            assert made is not None
+            assert made[-size:] == damaged[-size:], (compressor, name)

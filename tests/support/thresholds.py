@@ -35,6 +35,7 @@ SMALLEST = {
     "PLAIN_NBYTES": 1 << 62,
     "PLANNED_NBYTES": 1,
     "TURN_BYTES": 1,
+    "UNCUT_NBYTES": 0,
     "UNPLANNED_NBYTES": 0,
     "WHOLE_NBYTES": 1,
     "WINDOW_NBYTES": 1,

@@ -15,7 +15,7 @@ import zarr.codecs.numcodecs as zn
 from zarr.core.buffer import cpu
 from zarr.storage import MemoryStore
 
-from chunkwright import ChunkLengthError, CorruptChunkError
+from chunkwright import ChunkLengthError, CorruptChunkError, ShardIndexError
 from tests.support.pipelines import DEFAULT, OURS, Pipeline, pipeline
 
 __all__ = ("pipeline",)
@@ -118,3 +118,19 @@ def test_a_chunk_that_decodes_to_too_much_is_not_decoded_to_its_end() -> None:
     ours.store._store_dict["c/0"] = larger.store._store_dict["c/0"]
     with pytest.raises(ChunkLengthError, match="gzip"):
         ours[...]
+
+
+def test_a_shard_whose_index_leads_out_of_it_is_an_error() -> None:
+    sharding = zc.ShardingCodec(
+        chunk_shape=(2,), codecs=[zc.BytesCodec(), zc.BloscCodec(cname="lz4")], index_codecs=[zc.BytesCodec()]
+    )
+    options = {"shape": (4,), "chunks": (4,), "dtype": "i4", "serializer": sharding, "compressors": None}
+    ours, theirs = created(**options), created_by_zarr(**options)
+    for array in (ours, theirs):
+        array[...] = np.arange(1, 5)
+        ((key, shard),) = chunks(array).items()
+        last = np.frombuffer(shard[-16:], "<u8") + np.array([0, 1 << 20], "u8")
+        array.store._store_dict[key] = cpu.Buffer.from_bytes(shard[:-16] + last.tobytes())
+    assert theirs[2:].tolist() == [3, 4]
+    with pytest.raises(ShardIndexError, match="c/0"):
+        ours[2:]

@@ -12,7 +12,8 @@
 
 pub mod ahead;
 pub mod batch;
-pub mod boxes;
+pub mod blocks;
+mod boxes;
 pub mod buffers;
 pub mod chain;
 pub mod copy;

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use crate::batch::{Inputs, each};
+use crate::blocks::joined;
 use crate::buffers::Array;
 use crate::chain::{Decoded, Stage, decode};
 use crate::copy::{Element, copy};
@@ -130,7 +131,11 @@ impl Reading<'_> {
         let out = worker.front.room(self.chunk.nbytes)?;
         let blocksize = stage.kernel.blocksize(input).unwrap_or(0);
         // Runs that are less than a block apart may have a block in common, and others have none.
-        for run in joined(runs.iter().cloned(), blocksize.saturating_sub(1)) {
+        let runs = joined(runs.iter().cloned(), blocksize.saturating_sub(1));
+        if !self.chunk.are_few(&runs, blocksize) {
+            return Ok(false);
+        }
+        for run in runs {
             if !stage.kernel.decode_part(input, &run, out).map_err(|fault| fault.by(&stage.name))? {
                 return Ok(false);
             }
@@ -138,30 +143,12 @@ impl Reading<'_> {
         Ok(true)
     }
 
-    /// The only stage of chunks that can have blocks which are decoded by themselves.
-    #[must_use]
-    pub fn blocked(&self) -> Option<&Stage> {
-        match self.chunk.stages.as_slice() {
-            [stage] if stage.kernel.has_blocks() && stage.exact == Some(self.chunk.nbytes) => Some(stage),
-            _ => None,
-        }
-    }
-
     /// Decode only the blocks that have what is wanted, to where they are in the chunk; whether that was done.
     fn blocks(&self, input: &[u8], rows: Range<usize>, place: &mut Place, worker: &mut Worker) -> Outcome<bool> {
-        let most = self.chunk.nbytes / 4 * 3;
-        let Some(stage) = self.blocked() else {
-            return Ok(false);
-        };
-        let Some(size) = stage.kernel.blocksize(input).filter(|size| *size < most) else {
-            return Ok(false);
-        };
-        let runs = self.runs(rows, size - 1, place)?;
-        let blocks = runs.iter().map(|run| run.end.div_ceil(size) - run.start / size).sum::<usize>();
-        if blocks.saturating_mul(size) > most {
-            return Ok(false);
+        match self.chunk.wanted(input, self.selections, rows, self.out.layout(), place)? {
+            Some((stage, runs)) => self.decode_blocks(stage, input, &runs, worker),
+            None => Ok(false),
         }
-        self.decode_blocks(stage, input, &runs, worker)
     }
 
     /// The bytes of a chunk among which its selections are, in order: runs that are more than `gap` bytes apart.
@@ -169,16 +156,7 @@ impl Reading<'_> {
     /// # Errors
     /// When a selection is out of bounds.
     pub fn runs(&self, rows: Range<usize>, gap: usize, place: &mut Place) -> Outcome<Vec<Range<usize>>> {
-        let mut found = Vec::new();
-        for row in rows {
-            self.selections.find(row, place, &self.chunk.layout, self.out.layout(), Direction::Scatter)?;
-            if !place.is_empty {
-                place.runs(self.element.size, gap, &mut found);
-            }
-        }
-        found.sort_unstable_by_key(|run| run.start);
-        let number = |offset: isize| usize::try_from(offset).unwrap_or(0).min(self.chunk.nbytes);
-        Ok(joined(found.into_iter().map(|run| number(run.start)..number(run.end)), gap))
+        self.chunk.runs(self.selections, rows, self.out.layout(), gap, place)
     }
 
     /// Put elements of a chunk that nothing was done to where its selections go; `data` are those from `first` on, as far
@@ -226,18 +204,6 @@ impl Reading<'_> {
         }
         Ok(())
     }
-}
-
-/// Join runs, which are in order, that are at most `gap` bytes apart.
-pub fn joined(runs: impl Iterator<Item = Range<usize>>, gap: usize) -> Vec<Range<usize>> {
-    let mut joined: Vec<Range<usize>> = Vec::new();
-    for run in runs {
-        match joined.last_mut() {
-            Some(last) if run.start <= last.end.saturating_add(gap) => last.end = last.end.max(run.end),
-            _ => joined.push(run),
-        }
-    }
-    joined
 }
 
 /// Decode whole chunks, each into an array of its own. Arrays of missing chunks are left as they are.

@@ -30,7 +30,7 @@ impl Reading<'_> {
     /// When a selection is out of bounds.
     pub fn parts(&self, items: &[Item]) -> Outcome<Vec<Ranges>> {
         let least = if self.chunk.stages.is_empty() { MIN_REQUEST } else { MIN_BLOCKED };
-        if self.chunk.nbytes < least || !(self.chunk.stages.is_empty() || self.blocked().is_some()) {
+        if self.chunk.nbytes < least || !(self.chunk.stages.is_empty() || self.chunk.blocked().is_some()) {
             return Ok(Vec::new());
         }
         Worker::lend(|worker| {
@@ -63,7 +63,7 @@ impl Reading<'_> {
         worker: &mut Worker,
         pace: &Pace,
     ) -> Outcome<bool> {
-        match self.blocked() {
+        match self.chunk.blocked() {
             None => self.read_ranges(storage, item, ranges, memory, worker, pace).map(|()| true),
             // Where a request takes long, another one is the greater evil.
             Some(_) if pace.is_slow() => Ok(false),

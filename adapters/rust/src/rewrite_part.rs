@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
+use crate::blocks::joined;
 use crate::errors::Outcome;
 use crate::fill::is_filled;
 use crate::place::Place;
-use crate::read::{Reading, joined};
 use crate::worker::Worker;
 use crate::write::Writing;
 
@@ -24,42 +24,36 @@ impl Writing<'_> {
         place: &mut Place,
         worker: &mut Worker,
     ) -> Outcome<Option<Vec<u8>>> {
-        // A read of the same elements would need the same blocks.
-        let Writing { chunk, source: out, selections, element, .. } = *self;
-        let reading = Reading { chunk, selections, out, element, fill: &chunk.fill };
-        let most = chunk.nbytes / 4 * 3;
-        let Some(stage) = reading.blocked() else {
+        let Some((stage, runs)) =
+            self.chunk.wanted(encoded, self.selections, rows.clone(), self.source.layout(), place)?
+        else {
             return Ok(None);
         };
-        let Some(size) = stage.kernel.blocksize(encoded).filter(|size| size.is_multiple_of(element.size)) else {
-            return Ok(None);
-        };
-        if size >= most {
-            return Ok(None);
-        }
-        let runs = reading.runs(rows.clone(), size - 1, place)?;
-        let whole = |run: Range<usize>| run.start / size * size..(run.end.div_ceil(size) * size).min(chunk.nbytes);
+        let (nbytes, fill) = (self.chunk.nbytes, self.chunk.fill.as_slice());
+        let size = stage.kernel.blocksize(encoded).unwrap_or(nbytes);
+        let whole = |run: Range<usize>| run.start / size * size..(run.end.div_ceil(size) * size).min(nbytes);
         let blocks = joined(runs.into_iter().map(whole), 0);
-        if blocks.iter().map(Range::len).sum::<usize>() > most {
+        if !size.is_multiple_of(fill.len()) || !stage.kernel.can_encode_part(encoded, &blocks) {
             return Ok(None);
         }
         let mut memory = std::mem::take(&mut worker.chunk);
+        let named = |fault: Box<crate::errors::Fault>| fault.by(&stage.name);
         let mut attempt = || {
-            let data = memory.room(chunk.nbytes)?;
+            let data = memory.room(nbytes)?;
             for block in &blocks {
-                if !stage.kernel.decode_part(encoded, block, data)? {
+                if !stage.kernel.decode_part(encoded, block, data).map_err(named)? {
                     return Ok(None);
                 }
             }
             self.put(rows.clone(), place, data)?;
-            let is_empty = |block: &Range<usize>| is_filled(&data[block.clone()], &chunk.fill, chunk.mask.as_deref());
+            let is_empty = |block: &Range<usize>| is_filled(&data[block.clone()], fill, self.chunk.mask.as_deref());
             if !self.keep_empty && blocks.iter().all(is_empty) {
                 // Perhaps nothing is left in the others either, and the chunk is not to be stored at all.
                 return Ok(None);
             }
-            stage.kernel.encode_part(encoded, data, &blocks, &mut worker.back)
+            stage.kernel.encode_part(encoded, data, &blocks, &mut worker.back).map_err(named)
         };
-        let made = attempt().map_err(|fault| fault.by(&stage.name));
+        let made = attempt();
         worker.chunk = memory;
         made
     }

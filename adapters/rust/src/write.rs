@@ -137,19 +137,18 @@ impl Writing<'_> {
                     unsafe { std::slice::from_raw_parts(self.source.pointer().offset(place.out), self.chunk.nbytes) };
                 return self.chunk.encode(Gathered::Source(source), worker, self.keep_empty);
             }
-        } else if let Base::Encoded(encoded) = base
-            && let Some(made) = self.make_part(&rows, encoded, place, worker)?
-        {
-            return Ok(Some(made));
-        } else if let Base::Encoded(encoded) = base
-            && appending(&self.chunk.stages) == self.chunk.stages.len()
-        {
-            // What was stored is what was decoded: it is copied once, into memory that need not be cleared before.
-            let decoded = decode(&self.chunk.stages, encoded, worker, None)?;
-            let held = self.chunk.array(&decoded, worker)?.unwrap_or_default();
-            let mut made = copied(held, self.chunk.stages.len() * CHECKSUM)?;
-            self.put(rows, place, &mut made)?;
-            return self.chunk.encode(Gathered::Made(made), worker, self.keep_empty);
+        } else if let Base::Encoded(encoded) = base {
+            if let Some(made) = self.make_part(&rows, encoded, place, worker)? {
+                return Ok(Some(made));
+            }
+            if appending(&self.chunk.stages) == self.chunk.stages.len() {
+                // What was stored is what was decoded: it is copied once, into memory that need not be cleared before.
+                let decoded = decode(&self.chunk.stages, encoded, worker, None)?;
+                let held = self.chunk.array(&decoded, worker)?.unwrap_or_default();
+                let mut made = copied(held, self.chunk.stages.len() * CHECKSUM)?;
+                self.put(rows, place, &mut made)?;
+                return self.chunk.encode(Gathered::Made(made), worker, self.keep_empty);
+            }
         }
         self.chunk.gather(worker, self.keep_empty, |memory, worker| {
             match base {

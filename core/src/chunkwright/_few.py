@@ -123,10 +123,5 @@ def _columns(
         "count": table[:, 2 + ndim : 2 + 2 * ndim],
         "out_start": table[:, 2 + 2 * ndim :],
     }
-    if len(entries) == 1:
-        changed["step"], changed["out_step"] = (
-            column.repeat(len(rows), axis=0) for column in (entries.step, entries.out_step)
-        )
-    else:
-        changed["step"], changed["out_step"] = entries.step[sources], entries.out_step[sources]
+    changed["step"], changed["out_step"] = entries.step[sources], entries.out_step[sources]
     return table[:, 0], table[:, 1], attrs.evolve(entries, **changed)

@@ -33,7 +33,6 @@ from chunkwright.runs import Choice, form_runs, make_steps
 from chunkwright.selection import entries_of
 from chunkwright.shard import Shard
 from chunkwright.shard_format import Layout
-from chunkwright.shard_ports import ReadsShards, shard_backend_of
 from chunkwright.spec import ChunkSpec, FixedSize, Size, UnboundedSize
 from chunkwright.write_plan import WritePlan
 
@@ -442,9 +441,4 @@ def _prepare_shard(codec: ShardingIndexed, spec: ChunkSpec, backends: Sequence[B
     if not isinstance(index.encoded_size, FixedSize):
         raise ConfigurationError("the codecs of a shard index must have a fixed size", codec=codec.name)
     layout = Layout(index.encoded_size.nbytes, codec.index_location == "start", inner.encoded_size)
-    found = shard_backend_of(inner.runs, index.runs)
-    reader = None
-    if found is not None:
-        backend, of_inner, of_index = found
-        reader = backend.shard_reader(of_inner, of_index, grid, layout) if isinstance(backend, ReadsShards) else None
-    return Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, order=codec.order, reader=reader)
+    return Shard(spec=spec, inner=inner, index=index, grid=grid, layout=layout, order=codec.order)

@@ -2,10 +2,11 @@
 
 All selections are cut down to inner chunks when the plan is made, level by level (a nested shard is a level
 of its own), as columns. The items of level 0 are the chunks of the batch; the items of a deeper level are the
-touched inner chunks of the level above. What is left to find out is where items lie, and that is what
-rounds are for: a shard needs its index, or all of its bytes when (nearly) all of its inner chunks are
-touched; an item of the last level needs its own bytes. Bytes that arrive whole are never asked for again
-in parts. Missing items settle everything below them without IO.
+touched inner chunks of the level above. Only shards that are wanted whole, are not large, and that the backend
+cuts by itself are left as they are: the last level then has them. What is left to find out is where items lie, and
+that is what rounds are for: a shard needs its index, or all of its bytes when (nearly) all of its inner chunks are
+touched; an item of the last level needs its own bytes. Bytes that arrive whole are never asked for again in parts.
+Missing items settle everything below them without IO.
 
 A plan belongs to one thread. The work that it hands out is detached from it and may run on any thread.
 """
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ("ReadPlan", "ReadWork", "in_order", "item_bytes")
 
+UNCUT_NBYTES = 64 << 20
+"""Most decoded bytes of shards that are left whole: drivers stop, and give memory back, between works only."""
+
 
 @attrs.frozen(eq=False)
 class ReadWork:
@@ -43,7 +47,7 @@ class ReadWork:
     Parameters
     ----------
     chain
-        The chain of these (inner) chunks.
+        The chain of these (inner) chunks, which may be shards.
     buffers
         One row per chunk.
     entries
@@ -103,7 +107,7 @@ class ReadWork:
 
         Raises
         ------
-        CorruptChunkError
+        CorruptChunkError, ShardIndexError
             When bytes do not decode; ``position`` is the chunk's number in the plan.
         """
         run_calls(self.calls(out, max_workers=max_workers))
@@ -227,7 +231,7 @@ class ReadPlan:
             When an id is not open.
         ShardIndexError
             When an index cannot be read, an entry of it is out of bounds, or an answer is too short;
-            ``position`` is the chunk's number in the plan.
+            ``position`` is the chunk's number in the plan. Of shards that are left whole, the work finds that out.
         """
         rows = buffers if isinstance(buffers, Buffers) else Buffers.of(buffers)
         numbers = np.asarray(ids, np.int64)
@@ -408,7 +412,7 @@ class ReadPlan:
     def _settle_empty(self, depth: int, items: NDArray[np.int64]) -> None:
         """Inner chunks of no bytes: present, so their codecs have to say what they think of it."""
         level = self._levels[depth]
-        if level.shard is not None:
+        if level.chain.shard is not None:
             raise ShardIndexError(
                 "a nested shard has no bytes", codec="sharding_indexed", position=int(level.chunk[items[0]])
             )
@@ -479,7 +483,7 @@ def _make_levels(chain: PreparedChain, entries: Entries, whole_fraction: float) 
     level = _Level(chain, None, chunk, none, none, np.zeros(len(chunk), bool), none)
     levels = [level]
     while chain.is_partial and chain.shard is not None and chain.order is not None:
-        if chain.shard.reader is not None and entries.covers(chain.spec.shape).all():
+        if item_bytes(chain) <= UNCUT_NBYTES and chain.shard.reader and entries.covers(chain.spec.shape).all():
             break  # All of each shard is wanted, and the backend cuts shards sooner than NumPy does.
         shard = level.shard = chain.shard
         parts = split(entries.permuted(chain.order), shard.inner.spec.shape, shard.grid)

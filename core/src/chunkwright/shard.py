@@ -10,8 +10,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkwright.errors import ConfigurationError
 from chunkwright.shard_format import Layout, inner_chunk_order
-from chunkwright.shard_ports import ShardReader, ShardWriter, WritesShards, shard_backend_of
+from chunkwright.shard_ports import ReadsShards, ShardReader, ShardWriter, WritesShards, shard_backend_of
 from chunkwright.spec import ChunkSpec
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ class Shard:
         Where index and inner chunks lie.
     order
         Name of the order in which inner chunks are written.
-    reader
-        What decodes parts of shards without the core, if a backend does that.
     """
 
     spec: ChunkSpec
@@ -48,7 +47,6 @@ class Shard:
     grid: tuple[int, ...]
     layout: Layout
     order: str
-    reader: ShardReader | None = None
 
     @property
     def cells(self) -> int:
@@ -61,15 +59,25 @@ class Shard:
 
         Made when something is written: of the many inner chunks that metadata may claim, it takes gigabytes.
         """
-        return inner_chunk_order(self.grid, self.order)
+        try:
+            return inner_chunk_order(self.grid, self.order)
+        except MemoryError:
+            raise ConfigurationError(
+                "too many inner chunks in a shard for the memory there is", codec="sharding_indexed", found=self.cells
+            ) from None
+
+    @cached_property
+    def reader(self) -> ShardReader | None:
+        """What decodes parts of shards without the core, if a backend does that."""
+        found = shard_backend_of(self.inner.runs, self.index.runs)
+        if found is None or not isinstance(found[0], ReadsShards):
+            return None
+        return found[0].shard_reader(*found[1], self.grid, self.layout)
 
     @cached_property
     def writer(self) -> ShardWriter | None:
-        """What encodes shards without the core, if a backend does that."""
+        """What encodes shards without the core, likewise."""
         found = shard_backend_of(self.inner.runs, self.index.runs)
-        if found is None:
+        if found is None or not isinstance(found[0], WritesShards):
             return None
-        backend, of_inner, of_index = found
-        if not isinstance(backend, WritesShards):
-            return None
-        return backend.shard_writer(of_inner, of_index, self.grid, self.layout, self.write_order)
+        return found[0].shard_writer(*found[1], self.grid, self.layout, self.write_order)

@@ -2,8 +2,9 @@
 
 The core cuts selections along inner chunks, reads shard indexes and checks them, and puts shards together, for every
 backend. One that can do so natively, for all shards of a call at once, has a method ``shard_reader`` or
-``shard_writer``, and is asked once per chain: when it is prepared, and when something is first written. What its
-reader or writer does not take is done by the core, with the same result: the same elements, bytes and errors.
+``shard_writer``, and is asked when something is read or written for the first time; threads that are first together
+may ask twice. What its reader or writer does not take is done by the core, with the same result: the same elements,
+bytes and errors.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ class WritesShards(Protocol):
 
 def shard_backend_of(
     inner: Sequence[Run | ForeignRun], index: Sequence[Run | ForeignRun]
-) -> tuple[Backend, Run, Run] | None:
+) -> tuple[Backend, tuple[Run, Run]] | None:
     """Find the one backend that does all that is done to inner chunks and index.
 
     Parameters
@@ -190,11 +191,11 @@ def shard_backend_of(
     Returns
     -------
     tuple or None
-        The backend and the only run of each chain; None when there are several, or foreign codecs.
+        The backend, and the only run of each chain; None when there are several, or foreign codecs.
     """
     if len(inner) != 1 or len(index) != 1:
         return None
     of_inner, of_index = inner[0], index[0]
     if not isinstance(of_inner, Run) or not isinstance(of_index, Run) or of_inner.backend is not of_index.backend:
         return None
-    return of_inner.backend, of_inner, of_index
+    return of_inner.backend, (of_inner, of_index)

@@ -163,17 +163,17 @@ impl Blosc {
             return Ok(None);
         };
         let table = HEADER + 4 * blocks.len();
+        // Blocks that are encoded by themselves come out as in a frame whose blocks have this size.
+        let one = Self { blocksize, ..self.clone() };
         let mut made = Vec::with_capacity(frame.len() + frame.len() / 8);
         made.extend_from_slice(&frame[..table]);
         for block in blocks {
             let (begin, end) = (block.number * blocksize, (block.number + 1) * blocksize);
             let start = made.len();
             if touches(ranges, &(begin..end)) {
-                // The library does not split the last block when it is a short one; by itself it would not be short.
                 let Some(whole) = data.get(begin..end) else {
                     return Ok(None);
                 };
-                let one = Self { blocksize, ..self.clone() };
                 let size = one.encode(whole, memory)?;
                 let Some(stream) = only_block(memory.filled(size), frame) else {
                     return Ok(None);
@@ -185,11 +185,15 @@ impl Blosc {
                 return Ok(None);
             }
             put_size(&mut made[HEADER + 4 * block.number..], start);
+            if made.len() > data.len() + BLOSC_MAX_OVERHEAD as usize {
+                // The library copies the content then. And many blocks of a hostile frame may be one and the same.
+                return Ok(None);
+            }
         }
         let size = made.len();
         put_size(&mut made[12..], size);
-        // A frame of more bytes would not be one; the library copies the content then.
-        Ok(Some(made).filter(|made| made.len() <= data.len() + BLOSC_MAX_OVERHEAD as usize))
+        made.shrink_to_fit();
+        Ok(Some(made))
     }
 
     /// The blocks that have some of the bytes of ranges, in order.
@@ -271,6 +275,13 @@ pub fn decode(input: &[u8], out: &mut [u8]) -> Written {
     }
 }
 
+/// Whether blocks of a frame can be replaced. The library does not split the last block where that is a short one, and
+/// by itself it would not be short.
+pub fn can_encode_part(input: &[u8], ranges: &[Range<usize>]) -> bool {
+    let is_whole = |size: usize| ranges.last().is_some_and(|range| range.end.is_multiple_of(size));
+    input.len() >= HEADER && input[2] & COPIED == 0 && blocksize(input).is_some_and(is_whole)
+}
+
 /// Bytes of the blocks that are decoded each by itself, as the header has it.
 pub fn blocksize(input: &[u8]) -> Option<usize> {
     header(input.get(8..HEADER)?).map(|size| size as usize).filter(|size| *size > 0)
@@ -287,6 +298,7 @@ fn parts(head: &[u8], decoded: usize, blocks: &[Block]) -> Vec<Range<usize>> {
 
 /// Whether one of ranges, which are in order and apart, has some of the bytes of a block.
 fn touches(ranges: &[Range<usize>], block: &Range<usize>) -> bool {
+    debug_assert!(ranges.is_sorted_by(|one, next| one.end <= next.start), "a block would be left out");
     ranges.get(ranges.partition_point(|range| range.end <= block.start)).is_some_and(|range| range.start < block.end)
 }
 

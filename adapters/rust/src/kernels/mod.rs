@@ -132,7 +132,8 @@ impl Kernel {
         }
     }
 
-    /// Find the parts of so many encoded bytes that are enough for `decode_part` of some ranges of so many decoded ones.
+    /// Find the parts of so many encoded bytes that are enough for `decode_part` of some ranges of so many decoded ones,
+    /// which are in order and apart.
     /// `head` is how they begin. None when that does not tell.
     #[must_use]
     pub fn needed(
@@ -145,14 +146,21 @@ impl Kernel {
         if let Self::Blosc(blosc) = self { blosc.needed(head, encoded, decoded, ranges) } else { None }
     }
 
-    /// Whether only those parts of encoded bytes, and whatever else between, can be decoded as far as ranges go.
+    /// Whether only those parts of encoded bytes, and whatever else between, can be decoded as far as ranges go, which are
+    /// in order and apart.
     #[must_use]
     pub fn is_enough(&self, input: &[u8], decoded: usize, ranges: &[Range<usize>], parts: &[Range<usize>]) -> bool {
         if let Self::Blosc(blosc) = self { blosc.is_enough(input, decoded, ranges, parts) } else { false }
     }
 
+    /// Whether `encode_part` may do it; if not, it cannot.
+    #[must_use]
+    pub fn can_encode_part(&self, input: &[u8], ranges: &[Range<usize>]) -> bool {
+        if let Self::Blosc(_) = self { blosc::can_encode_part(input, ranges) } else { false }
+    }
+
     /// Encode ranges of `data` over those of encoded bytes, which decode to as many, and keep the others. Ranges are made of
-    /// blocks that can be decoded by themselves. None when that cannot be done.
+    /// blocks that can be decoded by themselves, in order and apart. None when that cannot be done.
     ///
     /// # Errors
     /// When the codec refuses.

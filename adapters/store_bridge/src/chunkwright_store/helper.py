@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from chunkwright_store.pool import Pool
 
-__all__ = ("Helper",)
+__all__ = ("HELPERS", "Helper")
 
 HELPERS = Pool(max_threads=64)
 
@@ -66,7 +66,11 @@ class Helper:
         result, self._result = self._result, None
         failure, self._failure = self._failure, None
         if failure is not None:
-            raise failure
+            try:
+                raise failure
+            finally:
+                # The error has this frame in its traceback: together they would live until the next collection.
+                del failure
         return result
 
     def __enter__(self) -> Self:

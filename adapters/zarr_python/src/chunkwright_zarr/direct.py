@@ -239,7 +239,8 @@ class DirectArray(zarr.Array[Any]):
         if asyncio._get_running_loop() is not None:
             return None
         array, kept = self.async_array, self._kept
-        # Names of classes: to find the classes takes zarr as long as half of the rest that is done in Python here.
+        # Names of classes: to find the classes takes zarr as long as half of the rest that is done in Python here. Of
+        # classes that are registered again under the same name, those of earlier calls count.
         buffers = setting("buffer"), setting("ndbuffer")
         if kept is None or not kept.is_for(array, buffers):
             is_here = default_buffer_prototype().nd_buffer is cpu.NDBuffer

@@ -46,7 +46,7 @@ def locate_inner(shard: Shard, buffers: Buffers, parts: Split) -> Calls[Buffers]
     """
     # Parts are ordered by shard.
     heads = np.flatnonzero(np.diff(parts.chunk, prepend=-1))
-    tails = np.append(heads[1:], len(parts.chunk))
+    tails = np.searchsorted(parts.chunk, parts.chunk[heads], "right")
     there = buffers.offset[parts.chunk[heads]] >= 0
     heads, tails, present = heads[there], tails[there], parts.chunk[heads[there]]
     tables = yield from read_indexes(shard, index_rows(shard, buffers, present), present)
