@@ -43,7 +43,18 @@ class Helper:
         self._failure: BaseException | None = None
 
     def start[T](self, function: Callable[[], T]) -> Callable[[], T]:
-        """Run a function beside the caller; the result is a function that waits for what it returns."""
+        """Run a function beside the caller.
+
+        Parameters
+        ----------
+        function
+            What to run.
+
+        Returns
+        -------
+        Callable
+            :meth:`wait`, which returns what the function does.
+        """
         self.wait()
         ended = self._ended = threading.Lock()
         ended.acquire()
@@ -59,7 +70,13 @@ class Helper:
         return self.wait
 
     def wait(self) -> Any:
-        """Wait for the function that was started last, if any, and return its result or raise its error."""
+        """Wait for the function that was started last, if any.
+
+        Returns
+        -------
+        Any
+            What it returned, or None. What it raised is raised here.
+        """
         if self._ended is not None:
             self._ended.acquire()
             self._ended = None
