@@ -13,7 +13,7 @@
 pub mod ahead;
 pub mod batch;
 pub mod blocks;
-mod boxes;
+pub mod boxes;
 pub mod buffers;
 pub mod chain;
 pub mod copy;
