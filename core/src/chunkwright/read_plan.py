@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from chunkwright import execute
 from chunkwright.buffers import MISSING, Buffers
-from chunkwright.entries import Entries, ragged_positions
+from chunkwright.entries import Entries, distinct, ragged_positions
 from chunkwright.errors import PlanError, ShardIndexError
 from chunkwright.execute import Calls, positions, run_calls
 from chunkwright.grid import split
@@ -319,7 +319,7 @@ class ReadPlan:
             needs["start"][is_index] = needs["stop"][is_index] - size
 
     def _feed_asked(self, asked: _Asked, rows: NDArray[np.int64], buffers: Buffers) -> None:
-        if asked.answered[rows].any() or len(np.unique(rows)) != len(rows):
+        if asked.answered[rows].any() or np.bincount(rows).max(initial=0) > 1:
             raise PlanError("a need was answered twice")
         asked.answered[rows] = True
         if asked.answered.all():
@@ -477,7 +477,7 @@ def in_order(entries: Entries) -> Entries:
 
 def _make_levels(chain: PreparedChain, entries: Entries, whole_fraction: float) -> tuple[list[_Level], Entries]:
     """Cut entries down to the last level; the result's chunks are items of that level."""
-    chunk = np.unique(entries.chunk)
+    chunk = distinct(entries.chunk)
     entries = entries.with_chunk(np.searchsorted(chunk, entries.chunk).astype(np.int64))
     none = np.empty(0, np.int64)
     level = _Level(chain, None, chunk, none, none, np.zeros(len(chunk), bool), none)

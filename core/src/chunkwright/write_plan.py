@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from chunkwright import execute
 from chunkwright.buffers import MISSING, Buffers
-from chunkwright.entries import Entries, ragged_positions
+from chunkwright.entries import Entries, distinct, ragged_positions
 from chunkwright.errors import PlanError
 from chunkwright.execute import Calls, positions, run_calls
 from chunkwright.grid import split
@@ -164,7 +164,7 @@ class WritePlan:
         self._chunk = entries.chunk
         # Nearly always each chunk has one entry.
         if (entries.chunk[1:] <= entries.chunk[:-1]).any():
-            self._chunk = np.unique(entries.chunk)
+            self._chunk = distinct(entries.chunk)
         items = np.arange(len(self._chunk) + 1)
         alone = len(entries) == len(self._chunk)
         self._entries = entries.with_chunk(items[:-1] if alone else np.searchsorted(self._chunk, entries.chunk))
@@ -205,7 +205,7 @@ class WritePlan:
         if len(numbers) != len(rows):
             raise PlanError("one buffer per id is needed", expected=len(numbers), found=len(rows))
         known = (numbers >= 0) & (numbers < len(self._open))
-        if not known.all() or not self._open[numbers].all() or len(np.unique(numbers)) != len(numbers):
+        if not known.all() or not self._open[numbers].all() or np.bincount(numbers).max(initial=0) > 1:
             raise PlanError("an id is not open", found=numbers.tolist()[:8])
         self._open[numbers] = False
         if len(numbers):
