@@ -68,14 +68,29 @@ impl Chunk {
         };
         let runs = self.runs(selections, rows, array, size - 1, place)?;
         let blocks = runs.iter().map(|run| run.end.div_ceil(size) - run.start / size).sum::<usize>();
-        let is_worth_it = blocks.saturating_mul(size) <= most && self.are_few(&runs, size);
-        Ok(is_worth_it.then_some((stage, runs)))
+        Ok((blocks.saturating_mul(size) <= most).then_some((stage, runs)))
     }
+}
 
-    /// Whether runs of a chunk in blocks of so many bytes are few enough to be decoded one by one.
-    #[must_use]
-    pub fn are_few(&self, runs: &[Range<usize>], blocksize: usize) -> bool {
-        runs.len().saturating_mul(self.nbytes / blocksize.max(1)) <= MAX_LOOKS
+impl Stage {
+    /// Decode runs of a chunk in blocks, which are in order, to where they are in the whole; whether that was done, or they
+    /// are too many for it, or cannot be decoded by themselves.
+    ///
+    /// # Errors
+    /// When there is no frame.
+    pub fn decode_runs(&self, encoded: &[u8], runs: &[Range<usize>], chunk: &mut [u8]) -> Outcome<bool> {
+        let blocksize = self.kernel.blocksize(encoded).unwrap_or(0);
+        // Runs that are less than a block apart may have a block in common, and others have none.
+        let runs = joined(runs.iter().cloned(), blocksize.saturating_sub(1));
+        if runs.len().saturating_mul(chunk.len() / blocksize.max(1)) > MAX_LOOKS {
+            return Ok(false);
+        }
+        for run in runs {
+            if !self.kernel.decode_part(encoded, &run, chunk).map_err(|fault| fault.by(&self.name))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -5,7 +5,6 @@
 use std::ops::Range;
 
 use crate::batch::{Inputs, each};
-use crate::blocks::joined;
 use crate::buffers::Array;
 use crate::chain::{Decoded, Stage, decode};
 use crate::copy::{Element, copy};
@@ -118,7 +117,7 @@ impl Reading<'_> {
         rows: Range<usize>,
         worker: &mut Worker,
     ) -> Outcome<bool> {
-        if !self.decode_blocks(stage, input, runs, worker)? {
+        if !stage.decode_runs(input, runs, worker.front.room(self.chunk.nbytes)?)? {
             return Ok(false);
         }
         let mut place = std::mem::take(&mut worker.place);
@@ -127,26 +126,10 @@ impl Reading<'_> {
         put.map(|()| true)
     }
 
-    fn decode_blocks(&self, stage: &Stage, input: &[u8], runs: &[Range<usize>], worker: &mut Worker) -> Outcome<bool> {
-        let out = worker.front.room(self.chunk.nbytes)?;
-        let blocksize = stage.kernel.blocksize(input).unwrap_or(0);
-        // Runs that are less than a block apart may have a block in common, and others have none.
-        let runs = joined(runs.iter().cloned(), blocksize.saturating_sub(1));
-        if !self.chunk.are_few(&runs, blocksize) {
-            return Ok(false);
-        }
-        for run in runs {
-            if !stage.kernel.decode_part(input, &run, out).map_err(|fault| fault.by(&stage.name))? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// Decode only the blocks that have what is wanted, to where they are in the chunk; whether that was done.
     fn blocks(&self, input: &[u8], rows: Range<usize>, place: &mut Place, worker: &mut Worker) -> Outcome<bool> {
         match self.chunk.wanted(input, self.selections, rows, self.out.layout(), place)? {
-            Some((stage, runs)) => self.decode_blocks(stage, input, &runs, worker),
+            Some((stage, runs)) => stage.decode_runs(input, &runs, worker.front.room(self.chunk.nbytes)?),
             None => Ok(false),
         }
     }

@@ -37,13 +37,10 @@ impl Writing<'_> {
             return Ok(None);
         }
         let mut memory = std::mem::take(&mut worker.chunk);
-        let named = |fault: Box<crate::errors::Fault>| fault.by(&stage.name);
         let mut attempt = || {
             let data = memory.room(nbytes)?;
-            for block in &blocks {
-                if !stage.kernel.decode_part(encoded, block, data).map_err(named)? {
-                    return Ok(None);
-                }
+            if !stage.decode_runs(encoded, &blocks, data)? {
+                return Ok(None);
             }
             self.put(rows.clone(), place, data)?;
             let is_empty = |block: &Range<usize>| is_filled(&data[block.clone()], fill, self.chunk.mask.as_deref());
@@ -51,7 +48,7 @@ impl Writing<'_> {
                 // Perhaps nothing is left in the others either, and the chunk is not to be stored at all.
                 return Ok(None);
             }
-            stage.kernel.encode_part(encoded, data, &blocks, &mut worker.back).map_err(named)
+            stage.kernel.encode_part(encoded, data, &blocks, &mut worker.back).map_err(|fault| fault.by(&stage.name))
         };
         let made = attempt();
         worker.chunk = memory;
